@@ -1,0 +1,151 @@
+"""The public API: one call for each command of `edgebert`.
+
+Everything heavy (torch, onnxruntime, LiteRT) is imported when a call needs it.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from edgebert.pipeline.building import BuildResult
+    from edgebert.pipeline.inspection import Inspection
+    from edgebert.pipeline.planning import BuildRequest, Plan
+    from edgebert.pipeline.progress import Progress
+    from edgebert.pipeline.stages.measure import Measurement
+    from edgebert.pipeline.validation import Validation
+    from edgebert.targets import Format
+
+__all__ = ["BuildRequest", "Bundle", "build", "inspect", "measure", "plan", "predict", "validate"]
+
+
+def __getattr__(name: str) -> Any:
+    """Types of the API, imported when they are asked for."""
+    if name == "Bundle":
+        from edgebert.pipeline.bundle import Bundle
+
+        return Bundle
+    if name == "BuildRequest":
+        from edgebert.pipeline.planning import BuildRequest
+
+        return BuildRequest
+    raise AttributeError(name)
+
+
+def plan(request: "BuildRequest") -> "Plan":
+    """Resolve and check a build without running it.
+
+    Raises:
+        InputError: unknown name, malformed file, contradiction, or a model without data.
+        MachineError: a hub model that is not at hand and cannot be fetched.
+    """
+    from edgebert.pipeline.planning import make_plan
+
+    return make_plan(request)
+
+
+def build(
+    request: "BuildRequest", *, use_cache: bool = True, show: bool = False, debug: bool = False
+) -> "BuildResult":
+    """Build a bundle.
+
+    Args:
+        request: what is asked for.
+        use_cache: False runs every stage anew.
+        show: report progress on standard error.
+        debug: let the libraries print.
+
+    Raises:
+        InputError: the input is wrong.
+        MachineError: the machine lacks something.
+    """
+    from edgebert.pipeline.building import run_build
+    from edgebert.pipeline.cache import Cache
+
+    with _progress(show, debug) as progress:
+        return run_build(plan(request), Cache(enabled=use_cache), progress)
+
+
+def validate(
+    bundle: Path,
+    *,
+    data: str | None = None,
+    runner: str = "local",
+    max_drop: float | None = None,
+    show: bool = False,
+    debug: bool = False,
+) -> "Validation":
+    """Measure the drift of a bundle again, against the logits of its checkpoint.
+
+    Args:
+        bundle: the folder.
+        data: a file, a folder or a shipped data set's name; None: what the bundle was built with.
+        runner: where it is run.
+        max_drop: largest drop of the task metric; None: the bundle's own limit.
+        show: report progress on standard error.
+        debug: let the libraries print.
+
+    Raises:
+        InputError: a file of the bundle does not match its checksum, or the data does not fit the model.
+        MachineError: the checkpoint or the runtime is not at hand.
+    """
+    from edgebert.pipeline.validation import validate_bundle
+
+    with _progress(show, debug) as progress:
+        return validate_bundle(bundle, data, runner, max_drop, progress)
+
+
+def measure(
+    bundle: Path, *, runner: str = "local", threads: int | None = None, runs: int = 50
+) -> "tuple[Measurement, ...]":
+    """Latency, load time and peak memory of each model file of a bundle.
+
+    Raises:
+        InputError: no bundle, or an unknown runner.
+        MachineError: the runtime is missing.
+    """
+    from edgebert.pipeline.bundle import Bundle
+    from edgebert.pipeline.stages.measure import measure_bundle
+
+    return measure_bundle(Bundle.open(bundle), runner, threads, runs)
+
+
+def predict(
+    bundle: Path, texts: Sequence[str], *, format: "Format | None" = None
+) -> list[dict[str, Any]]:
+    """Label texts as the device would: `text`, `label`, `score` and `scores` of each.
+
+    Raises:
+        InputError: no bundle, or no such format in it.
+        MachineError: the runtime is missing.
+    """
+    from edgebert.pipeline.bundle import Bundle
+    from edgebert.pipeline.runtimes.run import Classifier, RunError
+    from edgebert.targets.errors import InputError
+
+    opened = Bundle.open(bundle)
+    try:
+        classifier = Classifier(opened.path, format or opened.formats[0])
+    except RunError as error:
+        raise InputError(str(error), str(bundle)) from error
+    return [classifier.predict(text) for text in texts]
+
+
+def inspect(path: Path) -> "Inspection":
+    """What is in a bundle or a checkpoint: sizes, parameters, operators, precision.
+
+    Raises:
+        InputError: neither a bundle nor a checkpoint.
+    """
+    from edgebert.pipeline.inspection import inspect_path
+
+    return inspect_path(path)
+
+
+@contextmanager
+def _progress(show: bool, debug: bool) -> "Iterator[Progress]":
+    from edgebert.pipeline.progress import Progress, quiet_libraries
+
+    with quiet_libraries(keep=debug) as stderr:
+        yield Progress(stderr if show else None)

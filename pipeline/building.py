@@ -1,0 +1,309 @@
+"""One build, readable in one place: load, reference, export, quantize, validate, judge, bundle."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from edgebert.calibration import Split
+from edgebert.calibration.sample import draw_calibration
+from edgebert.pipeline.artifact import Checkpoint, Model, TokenRow
+from edgebert.pipeline.bundle import Bundle, SourceEntry, StageEntry, copy_bundle
+from edgebert.pipeline.cache import Cache
+from edgebert.pipeline.drift import DriftReport, Gate, Trial
+from edgebert.pipeline.gates import Limits, judge
+from edgebert.pipeline.planning import Plan
+from edgebert.pipeline.progress import Progress
+from edgebert.pipeline.stages.report import Report, read_report
+from edgebert.pipeline.schemes import find_scheme
+from edgebert.pipeline.summary import summarize
+from edgebert.targets import Format
+from edgebert.targets.errors import EdgebertError
+
+
+@dataclass(frozen=True)
+class BuildResult:
+    """What a build leaves.
+
+    Attributes:
+        bundle: the bundle, also when a gate failed.
+        report: what was found out on the way.
+    """
+
+    bundle: Bundle
+    report: Report
+
+    @property
+    def passed(self) -> bool:
+        """True when no gate failed."""
+        return all(gate.passed for gate in self.report.gates)
+
+    def describe(self) -> dict[str, Any]:
+        """For programs."""
+        bundle = str(self.bundle.path)
+        return {"bundle": bundle, "passed": self.passed, **self.report.model_dump(mode="json")}
+
+    def text(self) -> str:
+        """For people."""
+        return summarize(self.report, self.bundle.path)
+
+
+def run_build(plan: Plan, cache: Cache, progress: Progress) -> BuildResult:
+    """Run a plan and leave the bundle at `plan.out`.
+
+    Raises:
+        InputError: the input is wrong.
+        MachineError: the machine lacks something.
+    """
+    key = cache.key(plan.settings, plan.source.sha256, plan.data.sha256 if plan.data else "")
+    if cache.has(key):
+        progress.note(f"{'build':<44} {'cached':>9}")
+    made = cache.run(key, lambda folder: _Build(plan, cache, progress).run(folder / "bundle"))
+    bundle = copy_bundle(made / "bundle", plan.out)
+    return BuildResult(bundle, read_report(bundle.path))
+
+
+class _Build:
+    """The stages of one build, each through the cache."""
+
+    def __init__(self, plan: Plan, cache: Cache, progress: Progress) -> None:
+        self.plan = plan
+        self.cache = cache
+        self.progress = progress
+        self.stages: list[StageEntry] = []
+        self.notes = [*plan.notes]
+
+    def run(self, out: Path) -> None:
+        """Run every stage and write the bundle to `out`."""
+        from edgebert.pipeline.stages.bundle import BundleInputs, write_bundle
+        from edgebert.pipeline.stages.golden import Golden
+        from edgebert.pipeline.stages.load import count_parameters
+        from edgebert.pipeline.stages.measure import measure
+
+        plan = self.plan
+        checkpoint = self.load()
+        calibration = self.calibration(checkpoint)
+        trials: list[Trial] = []
+        models: dict[Format, Model] = {}
+        drift: dict[Format, DriftReport] = {}
+        gates: list[Gate] = []
+        measurements = []
+        for format in plan.formats:
+            exported = self.export(checkpoint, format)
+            tried, model = self.choose(checkpoint, format, exported, calibration)
+            trials += tried
+            models[format] = model
+            if plan.data is not None:
+                drift[format] = self.drift(checkpoint, model, "test")
+            with self.progress.stage(f"measure {format} on this machine"):
+                measurement = measure(
+                    model.file,
+                    fp32_file=None if model.file == exported.file else exported.file,
+                    tokens=plan.target.lengths[0],
+                    threads=plan.target.threads,
+                    runs=plan.recipe.measure.runs,
+                    warmups=plan.recipe.measure.warmups,
+                )
+            measurements.append(measurement)
+            gates += judge(
+                plan.limits,
+                format,
+                drift.get(format),
+                model.size_mb,
+                measurement.p50_ms,
+                random_weights=plan.source.random_weights,
+            )
+        stage = Golden()
+        inputs = [checkpoint.sha256, *(model.sha256 for model in models.values())]
+        golden = self.stage(
+            "golden texts",
+            stage,
+            [*inputs, plan.data.sha256 if plan.data else ""],
+            lambda folder: stage(checkpoint, models, plan.data.test if plan.data else (), folder),
+        )
+        with self.progress.stage("bundle"):
+            found = BundleInputs(
+                checkpoint=checkpoint,
+                source=SourceEntry(
+                    model=plan.source.model,
+                    allow_pickle=plan.source.allow_pickle,
+                    checkpoint_sha256=checkpoint.sha256,
+                    data=plan.data_name,
+                ),
+                target=plan.target,
+                models=tuple(models.values()),
+                golden=golden / "golden.jsonl",
+                parameters=count_parameters(checkpoint),
+                recipe=plan.recipe.model_dump(mode="json", by_alias=True),
+                stages=tuple(self.stages),
+                drift=drift,
+                gates=tuple(gates),
+                trials=tuple(trials),
+                measurements=tuple(measurements),
+                attributions=plan.attributions,
+                command=plan.command,
+                notes=tuple(self.notes),
+                random_weights=plan.source.random_weights,
+            )
+            write_bundle(found, out)
+
+    def load(self) -> Checkpoint:
+        """The checkpoint, checked, in the form that every stage reads."""
+        from edgebert.pipeline.stages.load import Load
+
+        stage = Load(self.plan.source, self.plan.random_labels)
+        folder = self.stage("load", stage, [self.plan.source.sha256], stage)
+        self.notes += stage.notes(folder)
+        return stage.result(folder)
+
+    def calibration(self, checkpoint: Checkpoint) -> tuple[TokenRow, ...]:
+        """Tokenized calibration rows, all of one draw; none where there is no data."""
+        from edgebert.pipeline.stages.reference import encode_rows
+
+        if self.plan.data is None:
+            return ()
+        settings = self.plan.recipe.calibration
+        rows = draw_calibration(self.plan.data, settings.rows, settings.seed)
+        length = min(checkpoint.max_length, max(self.plan.target.lengths))
+        encoded = encode_rows(checkpoint.tokenizer, rows, length)
+        return tuple(TokenRow(tuple(row.ids), tuple(row.type_ids)) for row in encoded)
+
+    def export(self, checkpoint: Checkpoint, format: Format) -> Model:
+        """The fp32 model file."""
+        stage = self.plan.exporter(format)
+        return Model(
+            self.stage(
+                f"export {format}", stage, [checkpoint.sha256], lambda out: stage(checkpoint, out)
+            )
+        )
+
+    def choose(
+        self,
+        checkpoint: Checkpoint,
+        format: Format,
+        exported: Model,
+        calibration: Sequence[TokenRow],
+    ) -> tuple[list[Trial], Model]:
+        """Try schemes in their order; the first whose drift on the dev rows passes is kept.
+
+        Where none passes the one that drops least is kept, and the gate on the test rows has the last word.
+
+        Raises:
+            EdgebertError: none of the schemes could be built.
+        """
+        names = self.plan.candidates(format)
+        attempts: list[_Attempt] = []
+        for name in names:
+            attempts.append(self.attempt(checkpoint, format, name, exported, calibration))
+            if attempts[-1].passed:
+                break
+        built = [attempt for attempt in attempts if attempt.model is not None]
+        if not built:
+            raise EdgebertError(
+                f"no scheme could be built for {format}: {attempts[0].trial.failure}",
+                f"tried: {', '.join(names)}",
+                "choose one with --set quantize.scheme=NAME",
+            )
+        kept = built[-1] if built[-1].passed else min(built, key=lambda attempt: attempt.drop)
+        assert kept.model is not None
+        trials = [
+            attempt.trial.model_copy(update={"kept": attempt is kept}) for attempt in attempts
+        ]
+        return trials, kept.model
+
+    def attempt(
+        self,
+        checkpoint: Checkpoint,
+        format: Format,
+        name: str,
+        exported: Model,
+        calibration: Sequence[TokenRow],
+    ) -> "_Attempt":
+        """Quantize in one scheme and measure it on the dev rows; a scheme that cannot be built is no error."""
+        try:
+            model = self.quantize(checkpoint, format, name, exported, calibration)
+        except EdgebertError as error:
+            failure = f"{error.what} ({error.where})" if error.where else error.what
+            return _Attempt(None, Trial(format=format, scheme=name, failure=failure))
+        drift = None
+        if self.plan.data is not None:
+            drift = self.drift(checkpoint, model, "dev")
+        gates = judge(self.plan.limits, format, drift, model.size_mb)
+        trial = Trial(format=format, scheme=name, size_mb=model.size_mb, drift=drift)
+        return _Attempt(model, trial, all(gate.passed for gate in gates))
+
+    def quantize(
+        self,
+        checkpoint: Checkpoint,
+        format: Format,
+        name: str,
+        exported: Model,
+        calibration: Sequence[TokenRow],
+    ) -> Model:
+        """The model file in one scheme."""
+        scheme = find_scheme(name, format)
+        if scheme.tool == "none":
+            return exported
+        rows = tuple(calibration) if scheme.calibrated else ()
+        stage = self.plan.quantizer(format, scheme)
+        inputs = [checkpoint.sha256, exported.sha256, repr(rows)]
+        folder = self.stage(
+            f"quantize {format} {name}",
+            stage,
+            inputs,
+            lambda out: stage(checkpoint, exported, rows, out),
+        )
+        return Model(folder)
+
+    def drift(self, checkpoint: Checkpoint, model: Model, split: Split) -> DriftReport:
+        """The drift of a model file on a split, against the fp32 checkpoint."""
+        from edgebert.pipeline.stages.reference import Reference, ReferenceLogits
+        from edgebert.pipeline.stages.validate import Validate
+
+        data = self.plan.data
+        assert data is not None
+        settings = self.plan.recipe.validate_
+        limit = settings.dev_rows if split == "dev" else settings.test_rows
+        compute = Reference(split, limit or None, settings.seed)
+        inputs = [checkpoint.sha256, data.sha256]
+        folder = self.stage(
+            f"reference {split}", compute, inputs, lambda out: compute(checkpoint, data, out)
+        )
+        reference = ReferenceLogits(folder, split)
+        stage = Validate(seed=settings.seed)
+
+        def measure(out: Path) -> None:
+            report = stage(checkpoint, model, data, reference)
+            (out / "drift.json").write_text(report.model_dump_json(), encoding="utf-8")
+
+        name = f"validate {model.info.format} {model.info.scheme} on {split}"
+        folder = self.stage(name, stage, [*inputs, repr(compute), model.sha256], measure)
+        return DriftReport.model_validate_json((folder / "drift.json").read_text(encoding="utf-8"))
+
+    def stage(
+        self, name: str, stage: object, inputs: Sequence[str], make: Callable[[Path], object]
+    ) -> Path:
+        """Run one stage through the cache, report it, and remember its key for the manifest."""
+        key = self.cache.key(stage, *inputs)
+        entry = StageEntry(name=name, key=key)
+        if entry in self.stages:
+            return self.cache.run(key, make)
+        self.stages.append(entry)
+        with self.progress.stage(name, cached=self.cache.has(key)):
+            return self.cache.run(key, make)
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """A scheme that was tried: its model file, where there is one, and whether it passed on the dev rows."""
+
+    model: Model | None
+    trial: Trial
+    passed: bool = False
+
+    @property
+    def drop(self) -> float:
+        """Drop of the task metric on the dev rows; infinite where it is no number."""
+        drop = self.trial.drift.metrics[0].drop if self.trial.drift else 0.0
+        return drop if math.isfinite(drop) else math.inf

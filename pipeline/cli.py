@@ -1,0 +1,316 @@
+"""The command line: parse, call, print. Everything else is in the public API, `edgebert.pipeline`."""
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from edgebert.targets.errors import EdgebertError
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class _Group(click.Group):
+    """Commands in the order they are used, and errors as the contract has them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        debug = "--debug" in sys.argv
+        try:
+            return super().main(*args, **{**extra, "standalone_mode": False})
+        except EdgebertError as error:
+            if debug:
+                raise
+            click.echo(_error_text(error), err=True)
+            sys.exit(error.exit_code)
+        except click.ClickException as error:
+            error.show()
+            sys.exit(error.exit_code)
+        except (KeyboardInterrupt, click.Abort):
+            click.echo("interrupted", err=True)
+            sys.exit(130)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            sys.exit(0)
+        except MemoryError:
+            click.echo(
+                "error: the machine has too little memory\nclose other programs, or build a smaller model",
+                err=True,
+            )
+            sys.exit(3)
+        except Exception as error:
+            if debug:
+                raise
+            click.echo(
+                f"error: {type(error).__name__}: {error}\nthis is a fault of edgebert or of a library",
+                err=True,
+            )
+            click.echo("run it again with --debug and report what it prints", err=True)
+            sys.exit(1)
+
+
+def _error_text(error: EdgebertError) -> str:
+    lines = [f"error: {error.what}", error.where, error.cure]
+    return "\n".join(line for line in lines if line)
+
+
+def _json_option(command: Command) -> Command:
+    return click.option(
+        "--json", "as_json", is_flag=True, help="One JSON document on standard output."
+    )(command)
+
+
+def _print_json(value: Any) -> None:
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+@click.group(
+    cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.version_option(package_name="edgebert")
+@click.option("--debug", is_flag=True, help="Show what libraries print, and tracebacks.")
+@click.pass_context
+def main(context: click.Context, debug: bool) -> None:
+    """Make a BERT-family model small and fast for a device, and prove that it is unchanged.
+
+    \b
+    Example: edgebert build --model albert --target android-arm64
+    """
+    context.obj = debug
+
+
+@main.command()
+@click.option(
+    "--model", required=True, help="Catalogue name, local folder or hub id; `albert` is shipped."
+)
+@click.option("--target", required=True, help="Target name, or your own TOML file.")
+@click.option("--data", help="File or folder of labeled rows, or a shipped data set's name.")
+@click.option(
+    "--recipe", default="balanced", show_default=True, help="Recipe name, or your own TOML file."
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Bundle folder. [artifacts/<model>-<target>]"
+)
+@click.option("--max-drop", type=float, help="Largest drop of the task metric, a fraction (0.01).")
+@click.option("--max-size", "max_size_mb", type=float, help="Largest model file in MB.")
+@click.option(
+    "--max-latency",
+    "max_latency_ms",
+    type=float,
+    help="Longest median latency in ms, measured here.",
+)
+@click.option(
+    "--format",
+    "formats",
+    multiple=True,
+    type=click.Choice(["onnx", "tflite"]),
+    help="Only this format.",
+)
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="STAGE.KEY=VALUE",
+    help="Override a recipe setting.",
+)
+@click.option("--no-validate", is_flag=True, help="Build without data and without proof.")
+@click.option(
+    "--allow-pickle", is_flag=True, help="Read pytorch_model.bin where there is nothing else."
+)
+@click.option(
+    "--init",
+    type=click.Choice(["random"]),
+    help="Made-up weights at real size, for sizes and speeds.",
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and stop.")
+@click.option("--no-cache", is_flag=True, help="Run every stage anew.")
+@_json_option
+@click.pass_obj
+def build(
+    debug: bool,
+    init: str | None,
+    no_validate: bool,
+    dry_run: bool,
+    no_cache: bool,
+    as_json: bool,
+    **asked: Any,
+) -> None:
+    """Build the bundle of a model for a target.
+
+    \b
+    Example: edgebert build --model albert --target android-arm64
+    """
+    from edgebert import pipeline
+
+    request = pipeline.BuildRequest(**asked, validate=not no_validate, init_random=init == "random")
+    if dry_run:
+        plan = pipeline.plan(request)
+        _print_json(plan.describe()) if as_json else click.echo(plan.text())
+        return
+    result = pipeline.build(request, use_cache=not no_cache, show=True, debug=debug)
+    if as_json:
+        _print_json(result.describe())
+    else:
+        click.echo(result.text())
+    sys.exit(0 if result.passed else 1)
+
+
+@main.command()
+@click.argument("bundle", type=click.Path(path_type=Path))
+@click.option("--data", help="Other labeled rows than those it was built with.")
+@click.option("--on", "runner", default="local", show_default=True, help="Where to run it.")
+@click.option("--max-drop", type=float, help="Largest drop of the task metric. [the bundle's]")
+@_json_option
+@click.pass_obj
+def validate(
+    debug: bool, bundle: Path, data: str | None, runner: str, max_drop: float | None, as_json: bool
+) -> None:
+    """Measure the drift of a bundle again.
+
+    \b
+    Example: edgebert validate artifacts/albert-android-arm64
+    """
+    from edgebert import pipeline
+
+    result = pipeline.validate(
+        bundle, data=data, runner=runner, max_drop=max_drop, show=True, debug=debug
+    )
+    _print_json(result.describe()) if as_json else click.echo(result.text())
+    sys.exit(0 if result.passed else 1)
+
+
+@main.command()
+@click.argument("bundle", type=click.Path(path_type=Path))
+@click.option("--on", "runner", default="local", show_default=True, help="Where to run it.")
+@click.option(
+    "--threads", type=click.IntRange(min=1), help="Threads of one inference. [the target's]"
+)
+@click.option(
+    "--runs", type=click.IntRange(min=1), default=50, show_default=True, help="Timed runs."
+)
+@_json_option
+def measure(bundle: Path, runner: str, threads: int | None, runs: int, as_json: bool) -> None:
+    """Measure latency, load time and peak memory.
+
+    \b
+    Example: edgebert measure artifacts/albert-android-arm64
+    """
+    from edgebert import pipeline
+
+    results = pipeline.measure(bundle, runner=runner, threads=threads, runs=runs)
+    if as_json:
+        _print_json([result.model_dump(mode="json") for result in results])
+        return
+    for result in results:
+        click.echo(
+            f"{result.file:<13} {result.tokens} tokens, {result.threads} thread: p50 {result.p50_ms:.2f} ms, "
+            f"p90 {result.p90_ms:.2f} ms, p99 {result.p99_ms:.2f} ms, load {result.load_ms:.0f} ms, "
+            f"memory {result.memory_mb:.1f} MB above the runtime\n{'':<13} {result.runtime} on {result.machine}"
+        )
+
+
+@main.command()
+@click.argument("bundle", type=click.Path(path_type=Path))
+@click.argument("texts", nargs=-1)
+@click.option(
+    "--format", type=click.Choice(["onnx", "tflite"]), help="Which model file. [the first]"
+)
+@_json_option
+def predict(bundle: Path, texts: tuple[str, ...], format: Any, as_json: bool) -> None:
+    """Label texts, or one text a line from standard input.
+
+    \b
+    Example: edgebert predict artifacts/albert-android-arm64 "play some jazz"
+    """
+    from edgebert import pipeline
+
+    lines = texts or tuple(line.rstrip("\n") for line in sys.stdin)
+    answers = pipeline.predict(bundle, lines, format=format)
+    if as_json:
+        _print_json(answers)
+        return
+    for answer in answers:
+        click.echo(json.dumps(answer, ensure_ascii=False))
+
+
+@main.command()
+@click.argument("path", type=click.Path(path_type=Path), metavar="BUNDLE|CHECKPOINT")
+@_json_option
+def inspect(path: Path, as_json: bool) -> None:
+    """Show what is in a bundle or a checkpoint: sizes, parameters, operators, precision.
+
+    \b
+    Example: edgebert inspect artifacts/albert-android-arm64
+    """
+    from edgebert import pipeline
+
+    found = pipeline.inspect(path)
+    _print_json(found.model_dump(mode="json")) if as_json else click.echo(found.text())
+
+
+@main.command()
+@click.argument("name", required=False)
+@_json_option
+def models(name: str | None, as_json: bool) -> None:
+    """List the models, or one of them.
+
+    \b
+    Example: edgebert models distilbert-base-uncased
+    """
+    from edgebert.pipeline.catalogues import models_table
+
+    click.echo(models_table(name, as_json))
+
+
+@main.command()
+@click.argument("name", required=False)
+@_json_option
+def targets(name: str | None, as_json: bool) -> None:
+    """List the targets, or print one as TOML to start your own from.
+
+    \b
+    Example: edgebert targets raspberry-pi-5
+    """
+    from edgebert.pipeline.catalogues import targets_table
+
+    click.echo(targets_table(name, as_json))
+
+
+@main.command()
+@click.argument("name", required=False)
+@_json_option
+def recipes(name: str | None, as_json: bool) -> None:
+    """List the recipes, or print one as TOML to start your own from.
+
+    \b
+    Example: edgebert recipes balanced
+    """
+    from edgebert.pipeline.catalogues import recipes_table
+
+    click.echo(recipes_table(name, as_json))
+
+
+@main.command()
+@click.option("--fix", metavar="NAME", help="Repair what the check NAME found.")
+@_json_option
+def doctor(fix: str | None, as_json: bool) -> None:
+    """Show what this machine has and lacks for building, with the cure.
+
+    \b
+    Example: edgebert doctor
+    """
+    from edgebert.pipeline import doctor as machine
+
+    checks = [machine.fix(fix)] if fix else machine.examine()
+    if as_json:
+        _print_json([check.describe() for check in checks])
+    else:
+        for check in checks:
+            click.echo(check.text())
+    sys.exit(0 if all(check.passed or not check.needed for check in checks) else 3)

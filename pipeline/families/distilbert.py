@@ -1,0 +1,17 @@
+"""DistilBERT (Sanh et al. 2019, arXiv:1910.01108): half of BERT's layers, no token types."""
+
+from edgebert.pipeline.families.family import Family
+
+FAMILY = Family(
+    model_type="distilbert",
+    tiny_config={
+        "dim": 32,
+        "n_layers": 2,
+        "n_heads": 2,
+        "hidden_dim": 64,
+        "max_position_embeddings": 64,
+    },
+    layer_path="distilbert.transformer.layer",
+    embedding_path="distilbert.embeddings.word_embeddings",
+    token_types="never",
+)

@@ -1,0 +1,207 @@
+"""Inspect: what is in a bundle or a checkpoint: sizes, parameters, operators, precision."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from edgebert.pipeline.artifact import Checkpoint
+from edgebert.pipeline.bundle import MANIFEST, Bundle
+from edgebert.targets import Format
+from edgebert.targets.errors import InputError
+
+LARGEST = 8  # tensors shown of each file
+
+
+class _Found(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class TensorSize(_Found):
+    """One stored tensor."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    bytes: int
+
+
+class FileInspection(_Found):
+    """One weights file.
+
+    Attributes:
+        file: its name.
+        scheme: quantization scheme.
+        bytes: its size.
+        bytes_by_dtype: stored weights, by precision.
+        largest: the largest tensors.
+        operators: operator -> newest version used; empty for a checkpoint.
+        minimum_runtime: lowest version of the runtime that runs it.
+    """
+
+    file: str
+    scheme: str
+    bytes: int
+    bytes_by_dtype: dict[str, int]
+    largest: tuple[TensorSize, ...]
+    operators: dict[str, int] = {}
+    minimum_runtime: str = ""
+
+
+class Inspection(_Found):
+    """What was found.
+
+    Attributes:
+        kind: which of the two it is.
+        name, family, task: of the model.
+        parameters: shared ones once.
+        labels: how many.
+        max_length: longest input in tokens.
+        passed: whether the gates of a bundle held; None for a checkpoint, or without proof.
+        files: the weights files.
+    """
+
+    kind: Literal["bundle", "checkpoint"]
+    name: str
+    family: str
+    task: str
+    parameters: int
+    labels: int
+    max_length: int
+    passed: bool | None = None
+    files: tuple[FileInspection, ...]
+
+    def text(self) -> str:
+        """For people."""
+        verdict = {True: "passed", False: "FAILED", None: "without proof"}[self.passed]
+        lines = [
+            f"{self.kind} {self.name}: {self.family}, {self.task}, {self.parameters:,} parameters, "
+            f"{self.labels} labels, at most {self.max_length} tokens"
+            + (f", gates {verdict}" if self.kind == "bundle" else "")
+        ]
+        for file in self.files:
+            stored = ", ".join(
+                f"{dtype} {size / 1e6:.2f} MB" for dtype, size in file.bytes_by_dtype.items()
+            )
+            lines.append(
+                f"\n{file.file}: {file.scheme}, {file.bytes / 1e6:.2f} MB (weights: {stored})"
+            )
+            lines += [
+                f"  {tensor.bytes / 1e6:8.3f} MB  {tensor.dtype:<8} {'x'.join(map(str, tensor.shape)):<14} {tensor.name}"
+                for tensor in file.largest
+            ]
+            if file.operators:
+                used = ", ".join(f"{name} v{version}" for name, version in file.operators.items())
+                lines.append(f"  operators: {used}")
+            if file.minimum_runtime:
+                lines.append(f"  needs at least runtime {file.minimum_runtime}")
+        return "\n".join(lines)
+
+
+def inspect_path(path: Path) -> Inspection:
+    """Look into a bundle or a checkpoint folder.
+
+    Raises:
+        InputError: it is neither, or a file of it is damaged.
+    """
+    if (path / MANIFEST).is_file():
+        return _bundle(Bundle.open(path))
+    if (path / "config.json").is_file():
+        return _checkpoint(path)
+    raise InputError(
+        "neither a bundle (manifest.json) nor a checkpoint (config.json)",
+        str(path),
+        "name the folder that holds one",
+    )
+
+
+def _bundle(bundle: Bundle) -> Inspection:
+    manifest = bundle.manifest
+    files = []
+    for format in bundle.formats:
+        entry, file = bundle.info(format), bundle.file(format)
+        files.append(
+            _file(file, entry.scheme, _stored(format, file)).model_copy(
+                update={"operators": entry.operators, "minimum_runtime": entry.minimum_runtime}
+            )
+        )
+    return Inspection(
+        kind="bundle",
+        name=manifest.model,
+        family=manifest.family,
+        task=manifest.task,
+        parameters=manifest.parameters,
+        labels=len(manifest.labels),
+        max_length=max(bundle.info(format).max_length for format in bundle.formats),
+        passed=manifest.passed,
+        files=tuple(files),
+    )
+
+
+def _checkpoint(path: Path) -> Inspection:
+    from safetensors import safe_open
+
+    checkpoint = Checkpoint(path, path.resolve().name)
+    files = []
+    for file in sorted(path.glob("*.safetensors")):
+        with safe_open(str(file), "np") as tensors:
+            slices = {name: tensors.get_slice(name) for name in tensors.keys()}  # noqa: SIM118
+            stored = [
+                TensorSize(
+                    name=name,
+                    dtype=part.get_dtype(),
+                    shape=tuple(part.get_shape()),
+                    bytes=_elements(part.get_shape()) * int(part.get_dtype().strip("BFIU")) // 8,
+                )
+                for name, part in slices.items()
+            ]
+        files.append(_file(file, "checkpoint", stored))
+    if not files:
+        raise InputError(
+            "no .safetensors file", str(path), "load it once with transformers and save it"
+        )
+    return Inspection(
+        kind="checkpoint",
+        name=checkpoint.name,
+        family=checkpoint.family.model_type,
+        task=checkpoint.task,
+        parameters=sum(_elements(tensor.shape) for tensor in stored),
+        labels=len(checkpoint.labels),
+        max_length=checkpoint.max_length,
+        files=tuple(files),
+    )
+
+
+def _elements(shape: tuple[int, ...] | list[int]) -> int:
+    product = 1
+    for size in shape:
+        product *= size
+    return product
+
+
+def _stored(format: Format, file: Path) -> list[TensorSize]:
+    if format == "onnx":
+        from edgebert.pipeline.runtimes.onnx_file import load_proto, stored_tensors
+
+        found = stored_tensors(load_proto(file))
+    else:
+        from edgebert.pipeline.runtimes.tflite_file import TfliteFile
+
+        found = TfliteFile(file).stored
+    return [
+        TensorSize(name=t.name, dtype=t.dtype, shape=t.shape, bytes=t.size_bytes) for t in found
+    ]
+
+
+def _file(file: Path, scheme: str, stored: list[TensorSize]) -> FileInspection:
+    by_dtype: dict[str, int] = {}
+    for tensor in stored:
+        by_dtype[tensor.dtype] = by_dtype.get(tensor.dtype, 0) + tensor.bytes
+    ordered = sorted(stored, key=lambda tensor: (-tensor.bytes, tensor.name))
+    return FileInspection(
+        file=file.name,
+        scheme=scheme,
+        bytes=file.stat().st_size,
+        bytes_by_dtype=dict(sorted(by_dtype.items())),
+        largest=tuple(ordered[:LARGEST]),
+    )

@@ -1,0 +1,294 @@
+"""A plan: everything a build is asked for, resolved and checked before anything runs."""
+
+import platform
+import shlex
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from edgebert.calibration import Dataset, load_data
+from edgebert.pipeline.bundle import Attribution, may_replace
+from edgebert.pipeline.gates import Limits
+from edgebert.pipeline.recipe import AUTO, Recipe, load_recipe
+from edgebert.pipeline.schemes import Scheme, find_scheme
+from edgebert.pipeline.source import Source, find_source
+from edgebert.targets import FORMATS, Format, Target, load_target
+from edgebert.targets.errors import InputError
+
+if TYPE_CHECKING:
+    from edgebert.pipeline.stages.export_litert import ExportLitert
+    from edgebert.pipeline.stages.export_onnx import ExportOnnx
+    from edgebert.pipeline.stages.quantize_litert import QuantizeLitert
+    from edgebert.pipeline.stages.quantize_onnx import QuantizeOnnx
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one build will do.
+
+    Attributes:
+        source: the model.
+        target: the device class.
+        recipe: the settings of the stages.
+        data: None where the build is made without proof.
+        data_name: how it was asked for.
+        formats: the model files to build.
+        limits: of the gates.
+        out: where the bundle goes.
+        command: the command line that makes this build again.
+    """
+
+    source: Source
+    target: Target
+    recipe: Recipe
+    data: Dataset | None
+    data_name: str | None
+    formats: tuple[Format, ...]
+    limits: Limits
+    out: Path
+    command: str
+
+    @property
+    def settings(self) -> tuple[object, ...]:
+        """All that decides the bundle besides the contents of model and data."""
+        name = self.data.name if self.data else ""
+        return (
+            self.source,
+            self.target,
+            self.recipe,
+            self.formats,
+            self.limits,
+            name,
+            self.command,
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the report has to say."""
+        return (*self.source.notes, *(self.data.notes if self.data else ()))
+
+    @property
+    def random_labels(self) -> tuple[str, ...]:
+        """Labels that a model with random weights gets: those of the data, or two made-up ones."""
+        names = {row.label for row in self.data.train} if self.data else set()
+        if names and all(isinstance(name, str) for name in names):
+            return tuple(sorted(map(str, names)))
+        return ("negative", "positive")
+
+    @property
+    def attributions(self) -> tuple[Attribution, ...]:
+        """Licenses of model and data, where they are known."""
+        entries = [
+            Attribution(
+                what="model",
+                license=self.source.license or "unknown",
+                attribution=self.source.attribution,
+            )
+        ]
+        if self.data is not None:
+            license = self.data.license or "the user's own"
+            entries.append(
+                Attribution(
+                    what=f"data {self.data.name}",
+                    license=license,
+                    attribution=self.data.attribution,
+                )
+            )
+        return tuple(entries)
+
+    def candidates(self, format: Format) -> tuple[str, ...]:
+        """The schemes to try for a format, in order."""
+        settings = self.recipe.quantize
+        if settings.scheme != AUTO:
+            return (settings.scheme,)
+        table = self.target.onnx if format == "onnx" else self.target.tflite
+        assert table is not None
+        return settings.candidates or table.candidates
+
+    def describe(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "model": self.source.name,
+            "target": self.target.model_dump(mode="json"),
+            "recipe": self.recipe.model_dump(mode="json", by_alias=True),
+            "data": self.data_name,
+            "candidates": {format: self.candidates(format) for format in self.formats},
+            "limits": asdict(self.limits),
+            "out": str(self.out),
+        }
+
+    def text(self) -> str:
+        """For people: what would be done, a line a step."""
+        data = self.data
+        rows = (
+            "none: built without proof"
+            if data is None
+            else (
+                f"{data.name}: {len(data.train)} train, {len(data.dev)} dev, {len(data.test)} test rows"
+            )
+        )
+        lines = [
+            f"model    {self.source.name}",
+            f"target   {self.target.name}: {self.target.description}",
+            f"data     {rows}",
+        ]
+        lines += [
+            f"{format:<8} export, then the first that passes of: {', '.join(self.candidates(format))}"
+            for format in self.formats
+        ]
+        limits = [f"drop <= {self.limits.max_drop:g}"]
+        if self.limits.max_size_mb is not None:
+            limits.append(f"size <= {self.limits.max_size_mb:g} MB")
+        if self.limits.max_latency_ms is not None:
+            limits.append(f"latency <= {self.limits.max_latency_ms:g} ms")
+        return "\n".join([*lines, f"gates    {', '.join(limits)}", f"bundle   {self.out}"])
+
+    def exporter(self, format: Format) -> "ExportOnnx | ExportLitert":
+        """The stage that exports to a format."""
+        if format == "onnx":
+            from edgebert.pipeline.stages.export_onnx import ExportOnnx
+
+            assert self.target.onnx is not None
+            return ExportOnnx(self.target.onnx.max_opset, self.target.onnx.max_ir_version)
+        from edgebert.pipeline.stages.export_litert import ExportLitert
+
+        assert self.target.tflite is not None
+        return ExportLitert(self.target.lengths, self.target.tflite.max_op_versions)
+
+    def quantizer(self, format: Format, scheme: Scheme) -> "QuantizeOnnx | QuantizeLitert":
+        """The stage that quantizes a format."""
+        if format == "onnx":
+            from edgebert.pipeline.stages.quantize_onnx import QuantizeOnnx
+
+            assert self.target.onnx is not None
+            return QuantizeOnnx(scheme, self.target.onnx.max_opset, self.target.onnx.max_ir_version)
+        from edgebert.pipeline.stages.quantize_litert import QuantizeLitert
+
+        assert self.target.tflite is not None
+        return QuantizeLitert(scheme, self.target.tflite.max_op_versions)
+
+
+@dataclass(frozen=True)
+class BuildRequest:
+    """What a user asks for.
+
+    Attributes:
+        model: a catalogue name, a local folder or a hub id.
+        target: a target's name, or a TOML file.
+        data: a file, a folder, or the name of a shipped data set; None: what the model is shipped with.
+        recipe: a recipe's name, or a TOML file.
+        out: where the bundle goes; None: `artifacts/<model>-<target>`.
+        max_drop: largest drop of the task metric, a fraction; None: the recipe's or the target's.
+        max_size_mb: largest model file in MB (1e6 bytes).
+        max_latency_ms: longest median latency in ms, measured on this machine.
+        formats: the formats to build; empty: all that the target runs.
+        overrides: `stage.key=value` settings over the recipe's.
+        validate: False builds without data and without proof.
+        allow_pickle: read pytorch_model.bin where there is no model.safetensors.
+        init_random: build a catalogue entry at its real size with made-up weights.
+    """
+
+    model: str
+    target: str
+    data: str | None = None
+    recipe: str = "balanced"
+    out: Path | None = None
+    max_drop: float | None = None
+    max_size_mb: float | None = None
+    max_latency_ms: float | None = None
+    formats: tuple[Format, ...] = ()
+    overrides: tuple[str, ...] = ()
+    validate: bool = True
+    allow_pickle: bool = False
+    init_random: bool = False
+
+    def command_line(self) -> str:
+        """The command that makes the same bundle again; where it goes is not part of it."""
+        pairs = [
+            ("--model", self.model),
+            ("--target", self.target),
+            ("--data", self.data),
+            ("--recipe", None if self.recipe == "balanced" else self.recipe),
+            ("--max-drop", self.max_drop),
+            ("--max-size", self.max_size_mb),
+            ("--max-latency", self.max_latency_ms),
+            *(("--format", format) for format in self.formats),
+            *(("--set", override) for override in self.overrides),
+            ("--init", "random" if self.init_random else None),
+        ]
+        words = [str(word) for pair in pairs if pair[1] is not None for word in pair]
+        switches = {"--no-validate": not self.validate, "--allow-pickle": self.allow_pickle}
+        return shlex.join(
+            ["edgebert", "build", *words, *(name for name, given in switches.items() if given)]
+        )
+
+
+def make_plan(request: BuildRequest) -> Plan:
+    """Resolve what the user asks for.
+
+    Raises:
+        InputError: unknown name, malformed file, contradiction, or a model without data.
+        MachineError: a hub model that is not at hand and cannot be fetched.
+    """
+    target = load_target(request.target)
+    recipe = load_recipe(request.recipe, request.overrides)
+    for format in request.formats:
+        if format not in target.formats:
+            runs = f"it runs {', '.join(target.formats)}"
+            raise InputError(
+                f"{target.name} does not run {format}", runs, "choose another --format"
+            )
+    source = find_source(
+        request.model, allow_pickle=request.allow_pickle, init_random=request.init_random
+    )
+    data = _data_name(request, source)
+    plan = Plan(
+        source=source,
+        target=target,
+        recipe=recipe,
+        data=None if data is None else load_data(data),
+        data_name=data,
+        formats=tuple(f for f in FORMATS if f in (request.formats or target.formats)),
+        limits=_limits(request, recipe, target),
+        out=request.out or Path("artifacts") / f"{source.name}-{target.name}",
+        command=request.command_line(),
+    )
+    for format in plan.formats:
+        for name in plan.candidates(format):
+            scheme = find_scheme(name, format)
+            if scheme.calibrated and plan.data is None and recipe.quantize.scheme != AUTO:
+                cure = "give --data, or leave out --no-validate"
+                raise InputError(f"{name} needs calibration texts", "", cure)
+    if plan.out.exists():
+        may_replace(plan.out)
+    return plan
+
+
+def _limits(request: BuildRequest, recipe: Recipe, target: Target) -> Limits:
+    """The command line's limits before the recipe's before the target's."""
+
+    def first(*values: float | None) -> float | None:
+        return next((value for value in values if value is not None), None)
+
+    # The target's own latency limit says nothing where this machine is of another kind.
+    target_ms = target.max_latency_ms if platform.machine() == target.arch else None
+    max_drop = first(request.max_drop, recipe.gates.max_drop, target.max_drop)
+    assert max_drop is not None
+    return Limits(
+        max_drop=max_drop,
+        max_size_mb=first(request.max_size_mb, recipe.gates.max_size_mb, target.max_size_mb),
+        max_latency_ms=first(request.max_latency_ms, recipe.gates.max_latency_ms, target_ms),
+    )
+
+
+def _data_name(request: BuildRequest, source: Source) -> str | None:
+    """What to evaluate on; None for a build without proof, and for random weights unless data is given."""
+    if not request.validate:
+        return None
+    if request.data is None and not source.data and not source.random_weights:
+        raise InputError(
+            f"{source.name} has no evaluation data",
+            "",
+            "give --data FILE or FOLDER (rows with text and label), or --no-validate to build without proof",
+        )
+    return request.data or source.data or None

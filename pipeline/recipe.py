@@ -1,0 +1,189 @@
+"""A recipe: the stages of one build and their settings, read from TOML and checked before anything runs."""
+
+import difflib
+import tomllib
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from edgebert.targets.errors import InputError
+
+AUTO = "auto"
+Seed = Annotated[int, Field(ge=0, lt=2**32)]
+
+
+class _Stage(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class CalibrationSettings(_Stage):
+    """Texts that static quantization sees.
+
+    Attributes:
+        rows: how many, drawn from the train split.
+        seed: of the draw.
+    """
+
+    rows: int = Field(default=128, ge=1)
+    seed: Seed = 0
+
+
+class QuantizeSettings(_Stage):
+    """Which scheme.
+
+    Attributes:
+        scheme: a scheme's name, or `auto`: the target's candidates in their order, the first that passes.
+        candidates: what `auto` tries in place of the target's own; empty: the target's.
+    """
+
+    scheme: str = AUTO
+    candidates: tuple[str, ...] = ()
+
+
+class ValidateSettings(_Stage):
+    """Rows that drift is measured on.
+
+    Attributes:
+        dev_rows: most rows of the dev split that a scheme is chosen by; 0: all.
+        test_rows: most rows of the test split that the verdict is given on; 0: all.
+        seed: of the draws and of the bootstrap.
+    """
+
+    dev_rows: int = Field(default=500, ge=0)
+    test_rows: int = Field(default=0, ge=0)
+    seed: Seed = 0
+
+
+class MeasureSettings(_Stage):
+    """How latency is measured.
+
+    Attributes:
+        runs: timed runs.
+        warmups: runs before them.
+    """
+
+    runs: int = Field(default=50, ge=1)
+    warmups: int = Field(default=5, ge=0)
+
+
+class GateSettings(_Stage):
+    """Limits of the build; None takes the target's.
+
+    Attributes:
+        max_drop: largest drop of the task metric, a fraction.
+        max_size_mb: largest model file in MB (1e6 bytes).
+        max_latency_ms: longest median latency in ms.
+    """
+
+    max_drop: float | None = Field(default=None, ge=0, lt=1)
+    max_size_mb: float | None = Field(default=None, gt=0)
+    max_latency_ms: float | None = Field(default=None, gt=0)
+
+
+class Recipe(_Stage):
+    """The settings of every stage of a build.
+
+    Attributes:
+        name: what reports call it.
+        description: what it is for.
+    """
+
+    name: str
+    description: str = ""
+    calibration: CalibrationSettings = CalibrationSettings()
+    quantize: QuantizeSettings = QuantizeSettings()
+    validate_: ValidateSettings = Field(default=ValidateSettings(), alias="validate")
+    measure: MeasureSettings = MeasureSettings()
+    gates: GateSettings = GateSettings()
+
+
+def recipe_names() -> list[str]:
+    """Names of the shipped recipes."""
+    folder = resources.files("edgebert.pipeline") / "recipes"
+    return sorted(
+        f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")
+    )
+
+
+def recipe_text(name: str) -> str:
+    """The TOML of a shipped recipe, to start one's own from.
+
+    Raises:
+        InputError: unknown name, with the nearest ones.
+    """
+    if name not in recipe_names():
+        near = difflib.get_close_matches(name, recipe_names(), n=3, cutoff=0.3)
+        raise InputError(
+            f"unknown recipe '{name}'",
+            f"nearest: {', '.join(near or recipe_names())}",
+            "`edgebert recipes` lists them; a path that ends in .toml is read as your own",
+        )
+    file = resources.files("edgebert.pipeline") / "recipes" / f"{name}.toml"
+    return file.read_text(encoding="utf-8")
+
+
+def load_recipe(name_or_file: str, overrides: Sequence[str] = ()) -> Recipe:
+    """Read a shipped recipe by name or a user's own TOML file, then apply `stage.key=value` overrides.
+
+    Raises:
+        InputError: unknown name, unreadable or malformed file, a setting that does not exist or has the wrong type;
+            with the line where there is one.
+    """
+    if name_or_file.endswith(".toml"):
+        try:
+            text = Path(name_or_file).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"cannot read the recipe: {error}", name_or_file) from error
+    else:
+        text = recipe_text(name_or_file)
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"not valid TOML: {error}", name_or_file) from error
+    for override in overrides:
+        _override(document, override)
+    try:
+        return Recipe.model_validate(document)
+    except ValidationError as error:
+        first = error.errors()[0]
+        path = [str(part) for part in first["loc"]]
+        set_by = next((item for item in overrides if item.startswith(".".join(path) + "=")), None)
+        where = f"--set {set_by}" if set_by else f"{name_or_file}{_line_of(text, path)}"
+        raise InputError(
+            f"{'.'.join(path)}: {first['msg']}",
+            where,
+            "`edgebert recipes balanced` prints a valid one",
+        ) from error
+
+
+def _override(document: dict[str, Any], override: str) -> None:
+    """Apply one `stage.key=value`; the value is TOML, or a bare word that is taken as a string."""
+    path, equals, value = override.partition("=")
+    stage, dot, key = path.strip().partition(".")
+    if not (equals and dot and stage and key):
+        raise InputError(f"cannot read --set {override}", "", "write --set stage.key=value")
+    try:
+        parsed: Any = tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        parsed = value
+    table = document.setdefault(stage, {})
+    if not isinstance(table, dict):
+        raise InputError(f"'{stage}' is no stage", f"--set {override}")
+    table[key] = parsed
+
+
+def _line_of(text: str, path: list[str]) -> str:
+    """`:LINE` where the TOML sets the field of `path`, or nothing."""
+    section = ""
+    for number, line in enumerate(text.splitlines(), start=1):
+        bare = line.strip()
+        if bare.startswith("["):
+            section = bare.strip("[]").strip()
+            if [section] == path:
+                return f":{number}"
+        elif path == [*([section] if section else []), bare.split("=")[0].strip()]:
+            return f":{number}"
+    return ""

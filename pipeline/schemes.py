@@ -1,0 +1,201 @@
+"""Quantization schemes: named settings.
+
+A name decodes as in ai-edge-quantizer: `dynamic_wi8c_afp32` is dynamic ranges, weights int8 per
+channel, activations fp32 between the operators (quantized inside them); `static_wi8c_ai8` has
+calibrated int8 activations; `weight_only_*` computes in fp32; `hr` rotates by a Hadamard matrix
+first; `wi7` is int8 in a range of 7 bits, `b128` a scale for every 128 inputs of a channel,
+`smooth` SmoothQuant first.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from edgebert.targets import Format
+from edgebert.targets.errors import EdgebertError, InputError
+
+
+class SchemeError(EdgebertError):
+    """A scheme cannot be built for this model: its tool failed."""
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """One way to quantize.
+
+    Attributes:
+        name: what users and recipes write.
+        formats: the formats it exists for.
+        tool: what does it: `none`, `onnxruntime`, `ai-edge-quantizer`, `nncf` or `cast`.
+        calibrated: whether it needs calibration texts.
+        weight_bits: bits of a stored weight.
+        description: one line for `edgebert inspect` and the report.
+        per_channel: a scale for every output channel of a weight, not one for the matrix (ONNX).
+        reduce_range: weights use 7 of their 8 bits: x86 without VNNI adds two products of uint8 and
+            int8 in 16 bits, and 2 * 255 * 127 does not fit (ONNX).
+        smoothing: strength (alpha) of SmoothQuant before quantizing, 0 for none (ONNX).
+        block_size: inputs of a channel that share a scale, 0 for no blocks (ONNX).
+    """
+
+    name: str
+    formats: tuple[Format, ...]
+    tool: Literal["none", "onnxruntime", "litert", "nncf", "cast"]
+    weight_bits: int
+    description: str
+    calibrated: bool = False
+    per_channel: bool = False
+    reduce_range: bool = False
+    smoothing: float = 0.0
+    block_size: int = 0
+
+
+ONNX = (
+    Scheme("fp16", ("onnx",), "cast", 16, "half precision, finite on an all-padding row"),
+    Scheme("dynamic_wi8_afp32", ("onnx",), "onnxruntime", 8, "int8 weights with a scale a matrix"),
+    Scheme(
+        "dynamic_wi8c_afp32",
+        ("onnx",),
+        "onnxruntime",
+        8,
+        "int8 weights with a scale a channel",
+        per_channel=True,
+    ),
+    Scheme(
+        "dynamic_wi8c_afp32_smooth",
+        ("onnx",),
+        "onnxruntime",
+        8,
+        "as dynamic_wi8c_afp32, with ranges moved from the activations into the weights first",
+        calibrated=True,
+        per_channel=True,
+        smoothing=0.85,
+    ),
+    Scheme(
+        "dynamic_wi7c_afp32",
+        ("onnx",),
+        "onnxruntime",
+        8,
+        "as dynamic_wi8c_afp32 in 7 of 8 bits, for x86 without VNNI",
+        per_channel=True,
+        reduce_range=True,
+    ),
+    Scheme(
+        "dynamic_wi7c_afp32_smooth",
+        ("onnx",),
+        "onnxruntime",
+        8,
+        "as dynamic_wi8c_afp32_smooth in 7 of 8 bits, for x86 without VNNI",
+        calibrated=True,
+        per_channel=True,
+        reduce_range=True,
+        smoothing=0.85,
+    ),
+    Scheme(
+        "static_wi8c_ai8",
+        ("onnx",),
+        "nncf",
+        8,
+        "int8 weights and calibrated 8-bit activations of the matrix products",
+        calibrated=True,
+        per_channel=True,
+    ),
+    Scheme(
+        "static_wi8c_ai8_smooth",
+        ("onnx",),
+        "nncf",
+        8,
+        "as static_wi8c_ai8, with ranges moved from the activations into the weights first",
+        calibrated=True,
+        per_channel=True,
+        smoothing=0.85,
+    ),
+    Scheme(
+        "static_wi7c_ai8_smooth",
+        ("onnx",),
+        "nncf",
+        8,
+        "as static_wi8c_ai8_smooth in 7 of 8 bits, for x86 without VNNI",
+        calibrated=True,
+        per_channel=True,
+        reduce_range=True,
+        smoothing=0.85,
+    ),
+    Scheme(
+        "weight_only_wi8",
+        ("onnx",),
+        "nncf",
+        8,
+        "int8 weights with a scale a channel, widened at every run (small, not fast)",
+        per_channel=True,
+    ),
+    Scheme(
+        "weight_only_wi8b128",
+        ("onnx",),
+        "onnxruntime",
+        8,
+        "int8 weights with a scale for 128 inputs of a channel",
+        block_size=128,
+    ),
+    Scheme(
+        "weight_only_wi8b32",
+        ("onnx",),
+        "onnxruntime",
+        8,
+        "int8 weights with a scale for 32 inputs of a channel",
+        block_size=32,
+    ),
+    Scheme(
+        "weight_only_wi4b32",
+        ("onnx",),
+        "onnxruntime",
+        4,
+        "int4 weights with a scale for 32 inputs of a channel; embeddings int8",
+        block_size=32,
+    ),
+)
+
+SCHEMES: tuple[Scheme, ...] = (
+    *ONNX,
+    Scheme("fp32", ("onnx", "tflite"), "none", 32, "as exported"),
+    Scheme("dynamic_wi8c_afp32", ("tflite",), "litert", 8, "int8 weights with a scale a channel"),
+    Scheme(
+        "dynamic_wi8t_afp32",
+        ("tflite",),
+        "litert",
+        8,
+        "int8 weights with a scale a matrix, as tflite-runtime 2.14 computes them",
+    ),
+    Scheme(
+        "dynamic_wi8c_hr_afp32",
+        ("tflite",),
+        "litert",
+        8,
+        "as dynamic_wi8c_afp32, rotated by a Hadamard matrix first",
+    ),
+    Scheme(
+        "weight_only_wi8c_afp32",
+        ("tflite",),
+        "litert",
+        8,
+        "int8 weights with a scale a channel, computed with in fp32",
+    ),
+    Scheme(
+        "static_wi8c_ai8",
+        ("tflite",),
+        "nncf",
+        8,
+        "int8 weights and calibrated int8 activations of the matrix products",
+        calibrated=True,
+    ),
+)
+
+
+def find_scheme(name: str, format: Format) -> Scheme:
+    """A scheme by name.
+
+    Raises:
+        InputError: no such scheme for that format.
+    """
+    known = {scheme.name: scheme for scheme in SCHEMES if format in scheme.formats}
+    if name not in known:
+        raise InputError(f"no scheme '{name}' for {format}", "", f"known: {', '.join(known)}")
+    return known[name]

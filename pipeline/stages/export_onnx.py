@@ -1,0 +1,179 @@
+"""Export: a checkpoint to ONNX with dynamic batch and length, folded, checked against PyTorch."""
+
+import contextlib
+import io
+import logging
+import tempfile
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import torch
+
+from edgebert.pipeline.artifact import Checkpoint, Model
+from edgebert.pipeline.runtimes.onnx_file import describe
+from edgebert.pipeline.stages import onnx_graph
+from edgebert.pipeline.stages.load import load_model
+from edgebert.pipeline.stages.wrapper import ExportModule, export_module
+from edgebert.targets.errors import EdgebertError, InputError
+
+EXPORTER_OPSETS = (18, 20)  # oldest the exporter writes; newest that gains anything (Gelu)
+TOLERANCE = 1e-4  # largest difference of a logit, relative to the largest logit
+
+
+@dataclass(frozen=True)
+class ExportOnnx:
+    """Export to ONNX.
+
+    Attributes:
+        max_opset: newest default-domain opset the target's runtime implements.
+        max_ir_version: newest IR version it reads.
+    """
+
+    max_opset: int = 20
+    max_ir_version: int = 10
+
+    def __call__(self, checkpoint: Checkpoint, out: Path) -> Model:
+        """Leave `model.onnx` and `model.json` in `out`.
+
+        Raises:
+            InputError: the graph needs a newer opset or IR version than the target has.
+            EdgebertError: the graph does not compute what the checkpoint does.
+        """
+        out.mkdir(parents=True, exist_ok=True)
+        model = load_model(checkpoint)
+        check_inputs = sample_inputs(checkpoint, batch=4, length=min(24, checkpoint.max_length))
+        with torch.no_grad():
+            expected = model(**check_inputs).logits.numpy()
+        parameters = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
+        module = export_module(model, checkpoint.family)
+        with tempfile.TemporaryDirectory(dir=out) as work:
+            raw, folded = Path(work) / "raw.onnx", Path(work) / "folded.onnx"
+            _trace(module, checkpoint, max(EXPORTER_OPSETS[0], self._opset), raw)
+            onnx_graph.fold_constants(raw, folded)
+            graph = onnx.load(folded)
+        graph = self._limit(graph)
+        onnx_graph.strip(graph)
+        onnx_graph.store_once(graph)
+        onnx_graph.name_initializers(graph, parameters)
+        file = out / "model.onnx"
+        onnx_graph.save(graph, file)
+        onnx.checker.check_model(str(file), full_check=True)
+        exported = describe(out, "fp32", checkpoint.max_length)
+        _check_shapes(exported.info.inputs)
+        _check_logits(file, check_inputs, expected)
+        return exported
+
+    @property
+    def _opset(self) -> int:
+        return min(EXPORTER_OPSETS[1], self.max_opset)
+
+    def _limit(self, graph: Any) -> Any:
+        """Bring the opset and the IR version within the target's limits."""
+        if self._opset < EXPORTER_OPSETS[0]:
+            try:
+                graph = onnx.version_converter.convert_version(graph, self._opset)
+            except Exception as error:  # the converter raises bare RuntimeErrors
+                raise InputError(
+                    f"this model has no form in opset {self._opset}: {error}",
+                    "max_opset of the target",
+                    f"opset {EXPORTER_OPSETS[0]} has one: use a newer onnxruntime on the device",
+                ) from error
+        needed_ir = onnx_graph.IR_OF_OPSET[self._opset]
+        if needed_ir > self.max_ir_version:
+            raise InputError(
+                f"opset {self._opset} needs IR version {needed_ir}, not {self.max_ir_version}",
+                "max_ir_version of the target",
+                "lower max_opset, or raise max_ir_version if the runtime reads it",
+            )
+        graph.ir_version = needed_ir
+        return graph
+
+
+def sample_inputs(
+    checkpoint: Checkpoint, batch: int, length: int, seed: int = 0
+) -> dict[str, torch.Tensor]:
+    """Random ids with every kind of padding: none, a third, all but one, all; [batch, seq]."""
+    generator = torch.Generator().manual_seed(seed)
+    vocabulary = int(checkpoint.config.vocab_size)
+    ids = torch.randint(0, vocabulary, (batch, length), generator=generator)
+    mask = torch.ones(batch, length, dtype=torch.long)
+    for row, padding in enumerate([0, length // 3, length - 1, length] * (batch // 4 + 1)):
+        if row < batch and padding:
+            at = slice(0, padding) if checkpoint.family.pads_left else slice(length - padding, None)
+            mask[row, at] = 0
+    pad = int(checkpoint.config.pad_token_id or 0)
+    ids = torch.where(ids == pad, (pad + 1) % vocabulary, ids)
+    inputs = {"input_ids": torch.where(mask == 1, ids, pad), "attention_mask": mask}
+    if checkpoint.has_token_type_ids:
+        second = (torch.arange(length) >= length // 2).long()
+        inputs["token_type_ids"] = second * mask
+    return inputs
+
+
+def _trace(module: ExportModule, checkpoint: Checkpoint, opset: int, file: Path) -> None:
+    """Run torch's exporter."""
+    inputs = sample_inputs(checkpoint, batch=2, length=min(16, checkpoint.max_length))
+    dims = {
+        0: torch.export.Dim("batch", min=1, max=1024),
+        1: torch.export.Dim("seq", min=2, max=checkpoint.max_length),
+    }
+    with _quiet():
+        program = torch.onnx.export(
+            module,
+            (),
+            kwargs=inputs,
+            dynamo=True,
+            dynamic_shapes=dict.fromkeys(inputs, dims),
+            output_names=["logits"],
+            opset_version=opset,
+            verbose=False,
+        )
+    size = sum(p.numel() * p.element_size() for p in module.parameters())
+    program.save(str(file), external_data=size > onnx_graph.INLINE_LIMIT)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence what exporters print about themselves."""
+    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir", "torch")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        try:
+            yield
+        finally:
+            for logger, level in zip(loggers, levels, strict=True):
+                logger.setLevel(level)
+
+
+def _check_shapes(inputs: Any) -> None:
+    """All inputs have the same symbolic batch and length."""
+    shapes = {spec.shape for spec in inputs}
+    if len(shapes) != 1 or not all(isinstance(dim, str) for dim in next(iter(shapes))):
+        listed = ", ".join(f"{spec.name} {list(spec.shape)}" for spec in inputs)
+        raise EdgebertError(f"the exported inputs do not share one dynamic shape: {listed}")
+
+
+def _check_logits(file: Path, inputs: dict[str, torch.Tensor], expected: Any) -> None:
+    """Run the file on padded rows and compare with PyTorch; NaN agrees with NaN."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+    feeds = {name: tensor.numpy() for name, tensor in inputs.items()}
+    actual = session.run(["logits"], feeds)[0]
+    limit = TOLERANCE * max(1.0, float(np.nanmax(np.abs(expected))))
+    if not np.allclose(actual, expected, rtol=0, atol=limit, equal_nan=True):
+        worst = float(np.nanmax(np.abs(actual - expected)))
+        raise EdgebertError(
+            f"the exported graph differs from PyTorch by {worst:.1e} (limit {limit:.0e})",
+            str(file),
+            "this is a fault of the export: please report it with the model's config.json",
+        )

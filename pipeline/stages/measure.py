@@ -1,0 +1,111 @@
+"""Measure: latency, load time and peak memory of a model file, in a process of its own."""
+
+from pathlib import Path
+from typing import cast
+
+from pydantic import BaseModel, ConfigDict
+
+from edgebert.pipeline.bundle import Bundle
+from edgebert.pipeline.runners import Runner, find_runner
+
+
+class Measurement(BaseModel):
+    """What a model file costs on one machine; a busy one gives too high numbers, never too low.
+
+    Attributes:
+        file: name of the model file.
+        runner, machine, runtime: where and on what it ran.
+        tokens, threads: of an inference, batch 1.
+        warmups: runs before the measured ones, the first of all not counted.
+        runs: measured runs.
+        load_ms: from the file to a session that can run.
+        first_run_ms: the first inference.
+        p50_ms, p90_ms, p99_ms: latency of the measured runs.
+        bare_mb: resident memory with the runtime imported and no model, in MB (1e6 bytes).
+        peak_mb: highest resident memory.
+        fp32_p50_ms: latency of the fp32 file, measured in turns with this one; None without one.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    file: str
+    runner: str
+    machine: str
+    runtime: str
+    tokens: int
+    threads: int
+    warmups: int
+    runs: int
+    load_ms: float
+    first_run_ms: float
+    p50_ms: float
+    p90_ms: float
+    p99_ms: float
+    bare_mb: float
+    peak_mb: float
+    fp32_p50_ms: float | None = None
+
+    @property
+    def memory_mb(self) -> float:
+        """Peak memory above the bare runtime."""
+        return max(0.0, self.peak_mb - self.bare_mb)
+
+    @property
+    def speedup(self) -> float | None:
+        """How many times faster than the fp32 file; below 1 it is slower."""
+        return None if self.fp32_p50_ms is None else self.fp32_p50_ms / self.p50_ms
+
+
+def measure(
+    file: Path,
+    fp32_file: Path | None = None,
+    tokens: int = 32,
+    threads: int = 1,
+    runs: int = 50,
+    warmups: int = 5,
+    runner: Runner | None = None,
+) -> Measurement:
+    """Measure a model file, and the fp32 file in turns with it.
+
+    Args:
+        file: model.onnx or model.tflite.
+        fp32_file: what `speedup` compares with.
+        tokens: length of the row; a TFLite file pads it to its next length.
+        threads: threads of an inference.
+        runs: measured runs.
+        warmups: runs before them.
+        runner: where; by default on this machine.
+
+    Raises:
+        InputError: the file cannot be run.
+        MachineError: the machine lacks the runtime or the memory.
+    """
+    runner = runner or find_runner("local")
+    files = [file] if fp32_file is None else [file, fp32_file]
+    sizes = {"--tokens": tokens, "--threads": threads, "--runs": runs, "--warmups": warmups}
+    flags = [text for name, value in sizes.items() for text in (name, str(value))]
+    first, *others = runner.run(["--measure", *flags, "--model", *files])
+    fp32_p50_ms = cast("float", others[0]["p50_ms"]) if others else None
+    return Measurement.model_validate({**first, "runner": runner.name, "fp32_p50_ms": fp32_p50_ms})
+
+
+def measure_bundle(
+    bundle: Bundle, runner: str = "local", threads: int | None = None, runs: int = 50
+) -> tuple[Measurement, ...]:
+    """Measure every model file of a bundle at the target's shortest length.
+
+    Raises:
+        InputError: an unknown runner, or a file that cannot be run.
+        MachineError: the machine lacks the runtime or the memory.
+    """
+    target = bundle.manifest.target
+    return tuple(
+        measure(
+            bundle.file(format),
+            tokens=target.lengths[0],
+            threads=threads or target.threads,
+            runs=runs,
+            runner=find_runner(runner),
+        )
+        for format in bundle.formats
+    )

@@ -1,0 +1,163 @@
+"""Quantize an exported ONNX model by a named scheme.
+
+Every int8 scheme: the head as MatMul, the scheme's own treatment of the MatMuls, embedding tables
+as int8 rows, whatever is still large in fp32 stored as int8, equal tensors stored once; then the
+result is held to that.
+"""
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+from edgebert.pipeline.artifact import Checkpoint, Model, TokenRow
+from edgebert.pipeline.runtimes.onnx_file import check_int8, describe, load_proto
+from edgebert.pipeline.schemes import Scheme, SchemeError
+from edgebert.pipeline.stages import onnx_graph
+from edgebert.pipeline.stages.onnx_weights import (
+    Feed,
+    embeddings_to_int8,
+    gemm_to_matmul,
+    store_rest_int8,
+    tidy,
+)
+from edgebert.targets.errors import EdgebertError, InputError
+
+
+@dataclass(frozen=True)
+class QuantizeOnnx:
+    """Quantize an ONNX model.
+
+    Attributes:
+        scheme: what to do.
+        max_opset: newest default-domain opset the target's runtime implements.
+        max_ir_version: newest IR version it reads.
+    """
+
+    scheme: Scheme
+    max_opset: int = 20
+    max_ir_version: int = 10
+
+    def __call__(
+        self, checkpoint: Checkpoint, fp32: Model, calibration: Sequence[TokenRow], out: Path
+    ) -> Model:
+        """Leave `model.onnx` and `model.json` in `out`.
+
+        Args:
+            checkpoint: the checkpoint that `fp32` was exported from.
+            fp32: the exported model, constants folded.
+            calibration: tokenized rows of the train split, where the scheme is calibrated.
+            out: the folder to write.
+
+        Raises:
+            InputError: the scheme needs calibration rows and there are none, or the result needs a
+                newer opset or IR version than the target has.
+            SchemeError: the scheme's tool failed on this model, or left large weights in fp32.
+        """
+        where = f"scheme {self.scheme.name} on {fp32.file}"
+        if self.scheme.calibrated and not calibration:
+            raise InputError(
+                f"{self.scheme.name} needs calibration texts, and there are 0 usable rows",
+                where,
+                "give --data with a train split, or choose a dynamic or weight-only scheme",
+            )
+        proto = load_proto(fp32.file)
+        ir_version = proto.ir_version
+        names = [spec.name for spec in fp32.info.inputs]
+        feeds = [_feed(row, names) for row in calibration] if self.scheme.calibrated else []
+        try:
+            proto = self._apply(proto, feeds)
+        except EdgebertError:
+            raise
+        except Exception as error:  # the tools raise types of their own, bare Exception among them
+            lines = str(error).strip().splitlines() or [""]
+            raise SchemeError(
+                f"{self.scheme.tool} failed: {type(error).__name__}: {lines[0]}", where
+            ) from error
+        onnx_graph.strip(proto)
+        onnx_graph.store_once(proto)
+        proto.ir_version = ir_version
+        if self.scheme.tool != "cast":
+            check_int8(proto, where)
+        self._check_limits(proto, where)
+        out.mkdir(parents=True, exist_ok=True)
+        onnx_graph.save(proto, out / "model.onnx")
+        return describe(out, self.scheme.name, checkpoint.max_length)
+
+    def _apply(self, proto: onnx.ModelProto, feeds: list[Feed]) -> onnx.ModelProto:
+        scheme = self.scheme
+        tidy(proto)
+        if scheme.tool == "cast":
+            from edgebert.pipeline.stages.onnx_fp16 import to_fp16
+
+            return to_fp16(proto)
+        gemm_to_matmul(proto)
+        if scheme.smoothing:
+            from edgebert.pipeline.stages.onnx_smooth import smooth
+
+            smooth(proto, feeds, scheme.smoothing)
+        if scheme.block_size:
+            from edgebert.pipeline.stages.onnx_blocks import matmuls_to_blocks
+
+            matmuls_to_blocks(proto, scheme.weight_bits, scheme.block_size)
+        elif scheme.tool == "onnxruntime":
+            proto = _quantize_dynamic(proto, scheme)
+        elif scheme.calibrated:
+            from edgebert.pipeline.stages.onnx_nncf import quantize_static
+
+            proto = quantize_static(proto, feeds, scheme.reduce_range)
+        else:
+            from edgebert.pipeline.stages.onnx_nncf import compress_weights
+
+            proto = compress_weights(proto)
+        embeddings_to_int8(proto)
+        store_rest_int8(proto)
+        return proto
+
+    def _check_limits(self, proto: onnx.ModelProto, where: str) -> None:
+        opset = next(entry.version for entry in proto.opset_import if entry.domain == "")
+        if opset > self.max_opset or proto.ir_version > self.max_ir_version:
+            raise InputError(
+                f"{self.scheme.name} gives opset {opset} and IR version {proto.ir_version}; "
+                f"the target takes {self.max_opset} and {self.max_ir_version}",
+                where,
+                "choose another scheme, or a newer onnxruntime for the target",
+            )
+
+
+def _feed(row: TokenRow, names: Sequence[str]) -> Feed:
+    """A row as the graph takes it: batch 1, its own length, no padding."""
+    columns = {
+        "input_ids": row.ids,
+        "attention_mask": (1,) * len(row.ids),
+        "token_type_ids": row.type_ids,
+    }
+    return {name: np.array([columns[name]], np.int64) for name in names}
+
+
+def _quantize_dynamic(proto: onnx.ModelProto, scheme: Scheme) -> onnx.ModelProto:
+    """Run onnxruntime's dynamic quantization over the MatMuls with stored weights."""
+    import logging
+
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "dynamic.onnx"
+        # It advises its own preprocessing through the root logger; constants are folded already.
+        logging.disable(logging.WARNING)
+        try:
+            quantize_dynamic(
+                proto,
+                file,
+                op_types_to_quantize=["MatMul"],
+                per_channel=scheme.per_channel,
+                reduce_range=scheme.reduce_range,
+                weight_type=QuantType.QInt8,
+                extra_options={"MatMulConstBOnly": True},
+            )
+        finally:
+            logging.disable(logging.NOTSET)
+        return load_proto(file)

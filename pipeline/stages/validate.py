@@ -1,0 +1,120 @@
+"""Validate: run an artifact as a device does and compare it with the reference.
+
+Batch 1, the device's own padding, the shipping runtime: with dynamic int8 a text scores differently
+by its padding and its neighbors in a batch, so that any other setting measures another model.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from edgebert.calibration.dataset import Dataset
+from edgebert.pipeline.artifact import Checkpoint, ModelFile
+from edgebert.pipeline.comparison import Conditions, compute_drift
+from edgebert.pipeline.drift import DriftReport
+from edgebert.pipeline.runtimes import run
+from edgebert.pipeline.stages.reference import ReferenceLogits, encode_rows, pick_logits
+from edgebert.pipeline.stages.workers import core_count, share_out
+from edgebert.targets.errors import InputError, MachineError
+
+MAX_SESSIONS = 4  # each holds the model in memory
+
+
+@dataclass(frozen=True)
+class Validate:
+    """Measure the drift of one model file.
+
+    The rows are those of the reference; `Reference.max_rows` limits them.
+
+    Attributes:
+        threads: threads of one inference. Rows are shared out over as many sessions as the machine
+            has room for, which changes the time and nothing else.
+        seed: of the bootstrap.
+    """
+
+    threads: int = 1
+    seed: int = 0
+
+    def __call__(
+        self, checkpoint: Checkpoint, model: ModelFile, data: Dataset, reference: ReferenceLogits
+    ) -> DriftReport:
+        """The drift of `model` on the reference's rows.
+
+        Raises:
+            InputError: a label that the model does not know, or a file that the runtime refuses.
+            MachineError: the runtime is missing.
+        """
+        rows = data.split(reference.split)
+        chosen, max_length = reference.rows, model.info.max_length
+        encoded = encode_rows(checkpoint.tokenizer, [rows[i] for i in chosen], max_length)
+        outputs = run_sessions(
+            model.file,
+            [(tokens.ids, tokens.type_ids) for tokens in encoded],
+            self.threads,
+            int(checkpoint.config.pad_token_id or 0),
+            checkpoint.family.pads_left,
+        )
+        artifact = pick_logits(outputs.logits, encoded, chosen, checkpoint.task == "token")
+        truncated = sum(tokens.truncated for tokens in encoded)
+        cut = f"{truncated} of {len(chosen)} rows are longer than the {max_length} tokens that the "
+        notes = (f"{cut}file takes, and were cut",) if truncated else ()
+        conditions = Conditions(
+            split=reference.split,
+            runtime=outputs.runtime,
+            machine=run.machine(),
+            padding=outputs.padding,
+            truncated=truncated,
+            notes=(*data.notes, *notes),
+        )
+        return compute_drift(
+            checkpoint.task,
+            checkpoint.labels,
+            rows,
+            reference.logits,
+            artifact,
+            conditions,
+            self.seed,
+        )
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What sessions gave: logits [labels] or [seq, labels] of each row, and what ran them."""
+
+    logits: list[Any]
+    runtime: str
+    padding: str
+
+
+def run_sessions(
+    file: Path,
+    inputs: Sequence[tuple[list[int], list[int]]],
+    threads: int = 1,
+    pad_id: int = 0,
+    pads_left: bool = False,
+) -> Outputs:
+    """Logits of each row (ids, type ids), one row an inference.
+
+    Raises:
+        InputError: the runtime refuses the file.
+        MachineError: the runtime is missing.
+    """
+    threads = min(threads, core_count())  # a device may have more cores than this machine
+    count = max(1, min(MAX_SESSIONS, core_count() // threads, len(inputs)))
+    results: list[Any] = [None] * len(inputs)
+    order = sorted(range(len(inputs)), key=lambda i: -len(inputs[i][0]))  # the long ones first
+
+    def runner(session: run.Session) -> Callable[[int], None]:
+        def run_row(index: int) -> None:
+            results[index] = session.logits(*inputs[index])
+
+        return run_row
+
+    try:
+        sessions = [run.open_session(file, threads, pad_id, pads_left) for _ in range(count)]
+        share_out(order, [runner(session) for session in sessions])
+    except run.RunError as error:
+        kind = MachineError if error.exit_code == MachineError.exit_code else InputError
+        raise kind(str(error), str(file)) from error
+    return Outputs(results, sessions[0].runtime, sessions[0].padding)

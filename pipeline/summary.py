@@ -1,0 +1,53 @@
+"""A report in the few lines that a terminal shows."""
+
+from pathlib import Path
+
+from edgebert.pipeline.drift import DriftReport, Gate
+from edgebert.pipeline.stages.report import Report
+from edgebert.pipeline.stages.measure import Measurement
+
+
+def summarize(report: Report, bundle: Path) -> str:
+    """Verdict, a line or two for each model file, failed gates, and where to read more."""
+    lines = [f"{bundle}  {_verdict(report.manifest.passed)}"]
+    measured = {measurement.file: measurement for measurement in report.measurements}
+    for size in report.sizes:
+        lines.append(f"  {size.file:<13} {size.size_mb:.2f} MB  {size.scheme}")
+        drift = report.drift.get("onnx" if size.file.endswith(".onnx") else "tflite")
+        lines += [f"  {'':<13} {line}" for line in drift_lines(drift)] if drift else []
+        if size.file in measured:
+            lines.append(f"  {'':<13} {_speed(measured[size.file])}")
+    lines += failed_lines(report.gates)
+    return "\n".join([*lines, f"  {'report':<13} {bundle / 'report.html'}"])
+
+
+def drift_lines(drift: DriftReport) -> list[str]:
+    """Metric before and after with the interval of its drop; agreement."""
+    metric = drift.metrics[0]
+    lines = [
+        f"{metric.name} {metric.reference:.4f} -> {metric.artifact:.4f} on {drift.rows} {drift.split} rows "
+        f"(drop {metric.drop:+.4f}, 95 % {metric.drop_low:+.4f} to {metric.drop_high:+.4f})"
+    ]
+    if drift.agreement is not None and drift.cosine_min is not None:
+        lines.append(
+            f"same label on {100 * drift.agreement:.2f} %, cosine of the logits {drift.cosine_mean:.4f} mean, "
+            f"{drift.cosine_min:.4f} lowest ({drift.runtime})"
+        )
+    return lines
+
+
+def failed_lines(gates: tuple[Gate, ...]) -> list[str]:
+    """One line for each gate that failed: gate, value, limit."""
+    return [f"  FAILED {gate.message}" for gate in gates if not gate.passed]
+
+
+def _verdict(passed: bool | None) -> str:
+    return {True: "passed", False: "FAILED", None: "built without proof"}[passed]
+
+
+def _speed(measured: Measurement) -> str:
+    ratio = f", {measured.speedup:.1f} x as fast as fp32" if measured.speedup else ""
+    return (
+        f"p50 {measured.p50_ms:.2f} ms at {measured.tokens} tokens on this machine{ratio}, "
+        f"load {measured.load_ms:.0f} ms, {measured.memory_mb:.1f} MB of memory"
+    )

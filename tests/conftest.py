@@ -1,0 +1,161 @@
+"""Tiny random checkpoints of every family, and what PyTorch makes of them."""
+
+import string
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from torch import nn
+from transformers import (
+    AutoConfig,
+    AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
+)
+
+from edgebert.calibration.dataset import Row
+from edgebert.pipeline.artifact import Checkpoint, Model
+from edgebert.pipeline.bundle import SourceEntry
+from edgebert.pipeline.families import find_family
+from edgebert.pipeline.stages.bundle import BundleInputs
+from edgebert.pipeline.stages.checkpoints import save_checkpoint
+from edgebert.pipeline.stages.load import load_model
+from edgebert.targets import Format, load_target
+
+VOCAB_SIZE = 160
+COMMON_WORDS = """
+the a i is my to what do you me for can on of in how please tell it need and have would like know
+s get that from be when there any are if set time many long will card your much account name find
+bank credit this use at want with make should show up help change new good bad film not was book
+flight weather play music day
+"""
+
+TinyCheckpoint = Callable[..., Checkpoint]
+
+
+def tiny_tokenizer(pad_id: int = 0, cls_last: bool = False) -> Tokenizer:
+    """A real WordPiece tokenizer that spells out what it does not know."""
+    specials = ["[UNK]", "[CLS]", "[SEP]", "[MASK]"] + [f"[unused{i}]" for i in range(pad_id)]
+    specials.insert(pad_id, "[PAD]")
+    characters = string.ascii_lowercase + string.digits
+    pieces = [*characters, *(f"##{c}" for c in characters), *".,!?'-"]
+    words = [word for word in COMMON_WORDS.split() if word not in pieces]
+    tokens = (specials + pieces + words)[:VOCAB_SIZE]
+    tokens += [f"[unused{100 + i}]" for i in range(VOCAB_SIZE - len(tokens))]
+    vocabulary = {token: index for index, token in enumerate(tokens)}
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    single, pair = "[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1"
+    if cls_last:
+        single, pair = "$A [SEP] [CLS]:2", "$A [SEP] $B:1 [SEP]:1 [CLS]:2"
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=single,
+        pair=pair,
+        special_tokens=[(token, vocabulary[token]) for token in ("[CLS]", "[SEP]")],
+    )
+    tokenizer.add_special_tokens(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"])
+    return tokenizer
+
+
+def randomize(model: nn.Module, seed: int) -> None:
+    """Random biases and LayerNorm weights, and matrices so large that logits are of order 1."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def normal(parameter: torch.Tensor, std: float) -> torch.Tensor:
+        return torch.randn(parameter.shape, generator=generator) * std
+
+    with torch.no_grad():
+        for module in model.modules():
+            for name, parameter in module.named_parameters(recurse=False):
+                if not parameter.requires_grad:  # sinusoids
+                    continue
+                if "bias" in name:
+                    parameter.copy_(normal(parameter, 0.3))
+                elif parameter.ndim == 1:  # LayerNorm, or MobileBERT's NoNorm that only scales
+                    low = 0.5 if isinstance(module, nn.LayerNorm) else 0.1
+                    parameter.copy_(torch.rand(parameter.shape, generator=generator) + low)
+                else:
+                    fan_in = 1 if isinstance(module, nn.Embedding) else parameter[0].numel()
+                    parameter.copy_(normal(parameter, fan_in**-0.5))
+
+
+def make_tiny_checkpoint(
+    model_type: str,
+    folder: Path,
+    labels: int | Sequence[str] = 3,
+    seed: int = 0,
+    task: str = "single_label",
+    **config_overrides: Any,
+) -> Checkpoint:
+    """Save a tiny random model of a family as a real checkpoint folder.
+
+    Args:
+        model_type: the family.
+        folder: where to write it.
+        labels: number of labels, or their names.
+        seed: of the weights.
+        task: `token` for a token classifier.
+        config_overrides: fields of the configuration that differ from the family's tiny one.
+    """
+    names = [f"label_{i}" for i in range(labels)] if isinstance(labels, int) else list(labels)
+    family = find_family(model_type)
+    fields = family.tiny_config | {"vocab_size": VOCAB_SIZE} | config_overrides
+    config = AutoConfig.for_model(
+        model_type,
+        id2label=dict(enumerate(names)),
+        label2id={name: index for index, name in enumerate(names)},
+        **fields,
+    )
+    auto = {"token": AutoModelForTokenClassification}.get(task, AutoModelForSequenceClassification)
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        model = auto.from_config(config)
+    randomize(model, seed)
+    tokenizer = tiny_tokenizer(int(config.pad_token_id or 0), cls_last=family.pads_left)
+    return save_checkpoint(model, tokenizer, folder, f"tiny-{model_type}")
+
+
+@pytest.fixture(scope="session")
+def tiny_checkpoint() -> TinyCheckpoint:
+    """`tiny_checkpoint(model_type, folder, labels=3, **config_overrides)` saves a checkpoint."""
+    return make_tiny_checkpoint
+
+
+@pytest.fixture(scope="session")
+def tiny_bundle_inputs(tmp_path_factory: pytest.TempPathFactory) -> BundleInputs:
+    """A tiny BERT exported to both formats, with its golden rows: what a bundle is made of."""
+    from edgebert.pipeline.stages.export_litert import ExportLitert
+    from edgebert.pipeline.stages.export_onnx import ExportOnnx
+    from edgebert.pipeline.stages.golden import Golden
+
+    folder = tmp_path_factory.mktemp("bundle")
+    checkpoint = make_tiny_checkpoint("bert", folder / "checkpoint", ["bad", "so so", "good"])
+    onnx_model = ExportOnnx()(checkpoint, folder / "onnx")
+    tflite_model = ExportLitert((16, 32))(checkpoint, folder / "tflite")
+    rows = tuple(Row(f"the film was {word}", "bad") for word in ("good", "not", "new") * 9)
+    models: dict[Format, Model] = {"onnx": onnx_model, "tflite": tflite_model}
+    return BundleInputs(
+        checkpoint=checkpoint,
+        source=SourceEntry(model="tiny", checkpoint_sha256=checkpoint.sha256),
+        target=load_target("android-arm64").model_copy(update={"lengths": (16, 32)}),
+        models=(onnx_model, tflite_model),
+        golden=Golden()(checkpoint, models, rows, folder / "golden"),
+        parameters=1,
+    )
+
+
+def pytorch_logits(checkpoint: Checkpoint, inputs: dict[str, torch.Tensor]) -> np.ndarray:
+    """Logits of the plain transformers model, called with a mask [batch, seq]."""
+    with torch.no_grad():
+        logits: np.ndarray = load_model(checkpoint)(**inputs).logits.numpy()
+    return logits
+
+
+@pytest.fixture(scope="session")
+def reference() -> Callable[[Checkpoint, dict[str, torch.Tensor]], np.ndarray]:
+    """`reference(checkpoint, inputs)`: the logits that every exported file has to give."""
+    return pytorch_logits

@@ -1,0 +1,140 @@
+"""Quantized TFLite: what is stored in int8, scales, versions, and how far the logits move."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from edgebert.pipeline.artifact import Checkpoint, Model, TokenRow
+from edgebert.pipeline.runtimes.run import open_session
+from edgebert.pipeline.runtimes.tflite_file import TfliteFile
+from edgebert.pipeline.runtimes.tflite_versions import newest_versions
+from edgebert.pipeline.schemes import SchemeError, find_scheme
+from edgebert.pipeline.stages.export_litert import ExportLitert
+from edgebert.pipeline.stages.load import load_model
+from edgebert.pipeline.stages.quantize_litert import MAX_SCALE, QuantizeLitert, check_stored
+from edgebert.targets.errors import InputError
+
+# Matrices over 10,000 elements: word table, positions, intermediate and output.
+BERT = {
+    "vocab_size": 400,
+    "hidden_size": 64,
+    "intermediate_size": 256,
+    "max_position_embeddings": 200,
+}
+# scheme -> largest error, as a share of the largest logit
+SCHEMES = {
+    "dynamic_wi8c_afp32": 0.05,
+    "dynamic_wi8t_afp32": 0.10,
+    "dynamic_wi8c_hr_afp32": 0.05,
+    "weight_only_wi8c_afp32": 0.05,
+}
+
+
+def token_rows(count: int, longest: int) -> list[TokenRow]:
+    generator = np.random.default_rng(0)
+    lengths = generator.integers(3, longest + 1, count)
+    return [
+        TokenRow(tuple(generator.integers(10, 150, n).tolist()), (0,) * int(n)) for n in lengths
+    ]
+
+
+def logits(model: Model, rows: list[TokenRow]) -> np.ndarray[Any, Any]:
+    session = open_session(model.file)
+    return np.stack([session.logits(row.ids, row.type_ids) for row in rows])
+
+
+@pytest.fixture(scope="module")
+def bert(
+    tiny_checkpoint: Any, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Checkpoint, Model]:
+    folder = tmp_path_factory.mktemp("bert")
+    checkpoint = tiny_checkpoint("bert", folder / "checkpoint", **BERT)
+    return checkpoint, ExportLitert((8, 24))(checkpoint, folder / "fp32")
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_scheme(name: str, bert: tuple[Checkpoint, Model], tmp_path: Path) -> None:
+    checkpoint, fp32 = bert
+    model = QuantizeLitert(find_scheme(name, "tflite"))(checkpoint, fp32, (), tmp_path)
+    tflite = TfliteFile(model.file)
+    assert model.info.scheme == name
+    assert model.info.lengths == (8, 24)
+    large = [tensor for tensor in tflite.stored if tensor.is_large]
+    assert {tensor.dtype for tensor in large} == {"int8"}
+    assert {(400, 64), (200, 64), (256, 64), (64, 256)} <= {tensor.shape for tensor in large}
+    assert len({tensor.sha256 for tensor in tflite.stored}) == len(tflite.stored)
+    scales = [scale for scales in tflite.scales.values() for scale in scales]
+    assert np.isfinite(scales).all()
+    assert max(scales) < MAX_SCALE
+    rows = token_rows(20, 24)
+    expected = logits(fp32, rows)
+    assert 0 < np.abs(logits(model, rows) - expected).max() < SCHEMES[name] * np.abs(expected).max()
+
+
+def test_old_runtimes_are_refused(bert: tuple[Checkpoint, Model], tmp_path: Path) -> None:
+    # tflite-runtime 2.14 reads one scale of many and is silently wrong: the versions must say so.
+    checkpoint, fp32 = bert
+    limits = newest_versions("2.14")
+    with pytest.raises(InputError, match="FULLY_CONNECTED version 12"):
+        QuantizeLitert(find_scheme("dynamic_wi8c_afp32", "tflite"), limits)(
+            checkpoint, fp32, (), tmp_path / "c"
+        )
+    for name in ("dynamic_wi8t_afp32", "weight_only_wi8c_afp32"):
+        model = QuantizeLitert(find_scheme(name, "tflite"), limits)(
+            checkpoint, fp32, (), tmp_path / name
+        )
+        assert model.info.minimum_runtime == "2.9"
+
+
+def test_same_input_gives_same_bytes(bert: tuple[Checkpoint, Model], tmp_path: Path) -> None:
+    stage = QuantizeLitert(find_scheme("dynamic_wi8c_afp32", "tflite"))
+    first, second = (stage(*bert, (), tmp_path / name) for name in ("a", "b"))
+    assert first.sha256 == second.sha256
+
+
+@pytest.mark.parametrize(("family", "config"), [("bert", BERT), ("albert", {"hidden_size": 64})])
+def test_static(family: str, config: Any, tiny_checkpoint: Any, tmp_path: Path) -> None:
+    checkpoint = tiny_checkpoint(family, tmp_path / "checkpoint", **config)
+    fp32 = ExportLitert((8, 24))(checkpoint, tmp_path / "fp32")
+    rows = token_rows(32, 24)
+    stage = QuantizeLitert(find_scheme("static_wi8c_ai8", "tflite"))
+    model = stage(checkpoint, fp32, rows, tmp_path / "int8")
+    tflite = TfliteFile(model.file)
+    assert model.info.lengths == (8, 24)
+    assert model.info.outputs[0].dtype == "float32"
+    assert {"QUANTIZE", "DEQUANTIZE"} <= set(model.info.operators)
+    assert not [t for t in tflite.stored if t.is_large and t.dtype != "int8"]
+    # All lengths share the weights.
+    large = [t.shape for t in tflite.stored if t.dtype == "int8" and t.size_bytes > 1000]
+    weights = [tuple(p.shape) for p in load_model(checkpoint).parameters() if p.numel() > 1000]
+    assert sorted(large) == sorted(weights)
+    scales = [scale for scales in tflite.scales.values() for scale in scales]
+    assert max(scales) < 10, "the mask constant entered a scale"
+    expected, found = logits(fp32, rows), logits(model, rows)
+    cosines = torch.nn.functional.cosine_similarity(
+        torch.from_numpy(expected), torch.from_numpy(found)
+    )
+    assert cosines.mean() > 0.95
+
+
+def test_calibration_needs_rows(bert: tuple[Checkpoint, Model], tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="0 usable rows"):
+        QuantizeLitert(find_scheme("static_wi8c_ai8", "tflite"))(*bert, (), tmp_path)
+
+
+def test_a_matrix_left_in_fp32_is_refused(bert: tuple[Checkpoint, Model]) -> None:
+    scheme = find_scheme("dynamic_wi8c_afp32", "tflite")
+    with pytest.raises(SchemeError, match="not stored in int8"):
+        check_stored(TfliteFile(bert[1].file), scheme)
+
+
+def test_an_infinite_scale_is_refused(bert: tuple[Checkpoint, Model], tmp_path: Path) -> None:
+    scheme = find_scheme("dynamic_wi8c_afp32", "tflite")
+    tflite = TfliteFile(QuantizeLitert(scheme)(*bert, (), tmp_path).file)
+    tensor = next(t for g in tflite.model.subgraphs for t in g.tensors if t.quantization)
+    tensor.quantization.scale = np.array([np.inf], np.float32)
+    with pytest.raises(SchemeError, match="scale of inf"):
+        check_stored(tflite, scheme)
