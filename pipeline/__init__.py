@@ -87,7 +87,8 @@ def validate(
         debug: let the libraries print.
 
     Raises:
-        InputError: a file of the bundle does not match its checksum, or the data does not fit the model.
+        InputError: a file of the bundle does not match its checksum, or the data does not fit the
+            model.
         MachineError: the checkpoint or the runtime is not at hand.
     """
     from edgebert.pipeline.validation import validate_bundle

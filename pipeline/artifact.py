@@ -1,11 +1,11 @@
-"""The folders that flow between stages: a checkpoint, one model file, a bundle. Each is never edited once made."""
+"""The folders that flow between stages; none is edited once it is made."""
 
 import hashlib
 import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
@@ -94,7 +94,7 @@ class Checkpoint:
 
     @cached_property
     def tokenizer(self) -> "Tokenizer":
-        """The tokenizer as every stage and every device uses it: tokenizer.json, no truncation or padding set."""
+        """The tokenizer as every stage and device uses it: no truncation or padding set."""
         from tokenizers import Tokenizer
 
         tokenizer = Tokenizer.from_file(str(self.path / "tokenizer.json"))
@@ -139,11 +139,13 @@ class ModelInfo(BaseModel):
         format: `onnx` or `tflite`.
         scheme: quantization scheme, `fp32` as exported.
         inputs, outputs: of the ONNX graph, or of the TFLite signature of the longest length.
-        lengths: token lengths of the TFLite signatures, ascending; empty where the length is dynamic.
+        lengths: token lengths of the TFLite signatures, ascending; empty where the length is
+            dynamic.
         max_length: longest input in tokens.
         operators: operator -> newest version used.
         opset: default-domain opset, and IR version of an ONNX file; None for TFLite.
-        minimum_runtime: lowest version of the runtime that implements the operators, empty when unknown.
+        minimum_runtime: lowest version of the runtime that implements the operators, empty when
+            unknown.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -206,8 +208,8 @@ class Model:
         return cls(folder)
 
 
-def dotted(root: object, path: str) -> object:
+def dotted(root: object, path: str) -> Any:
     """Follow an attribute path such as `bert.encoder.layer`."""
     for name in path.split("."):
         root = getattr(root, name)
-    return cast("object", root)
+    return root

@@ -7,19 +7,20 @@ from pathlib import Path
 from typing import Any
 
 from edgebert.calibration import Split
+from edgebert.calibration.labels import match_labels
 from edgebert.calibration.sample import draw_calibration
 from edgebert.pipeline.artifact import Checkpoint, Model, TokenRow
 from edgebert.pipeline.bundle import Bundle, SourceEntry, StageEntry, copy_bundle
 from edgebert.pipeline.cache import Cache
 from edgebert.pipeline.drift import DriftReport, Gate, Trial
-from edgebert.pipeline.gates import Limits, judge
+from edgebert.pipeline.gates import judge
 from edgebert.pipeline.planning import Plan
 from edgebert.pipeline.progress import Progress
-from edgebert.pipeline.stages.report import Report, read_report
 from edgebert.pipeline.schemes import find_scheme
+from edgebert.pipeline.stages.report import Report, read_report
 from edgebert.pipeline.summary import summarize
 from edgebert.targets import Format
-from edgebert.targets.errors import EdgebertError
+from edgebert.targets.errors import EdgebertError, InputError, MachineError
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,11 @@ class _Build:
         stage = Load(self.plan.source, self.plan.random_labels)
         folder = self.stage("load", stage, [self.plan.source.sha256], stage)
         self.notes += stage.notes(folder)
-        return stage.result(folder)
+        checkpoint = stage.result(folder)
+        if self.plan.data is not None:  # what is wrong with a label is better said now than later
+            for rows in (self.plan.data.dev, self.plan.data.test):
+                match_labels(rows, checkpoint.labels, checkpoint.task)
+        return checkpoint
 
     def calibration(self, checkpoint: Checkpoint) -> tuple[TokenRow, ...]:
         """Tokenized calibration rows, all of one draw; none where there is no data."""
@@ -187,10 +192,11 @@ class _Build:
     ) -> tuple[list[Trial], Model]:
         """Try schemes in their order; the first whose drift on the dev rows passes is kept.
 
-        Where none passes the one that drops least is kept, and the gate on the test rows has the last word.
+        Where none passes the one that drops least is kept, and the gate on the test rows has the
+        last word.
 
         Raises:
-            EdgebertError: none of the schemes could be built.
+            InputError: none of the schemes could be built.
         """
         names = self.plan.candidates(format)
         attempts: list[_Attempt] = []
@@ -200,7 +206,7 @@ class _Build:
                 break
         built = [attempt for attempt in attempts if attempt.model is not None]
         if not built:
-            raise EdgebertError(
+            raise InputError(
                 f"no scheme could be built for {format}: {attempts[0].trial.failure}",
                 f"tried: {', '.join(names)}",
                 "choose one with --set quantize.scheme=NAME",
@@ -220,9 +226,11 @@ class _Build:
         exported: Model,
         calibration: Sequence[TokenRow],
     ) -> "_Attempt":
-        """Quantize in one scheme and measure it on the dev rows; a scheme that cannot be built is no error."""
+        """Quantize and measure on the dev rows; a scheme that cannot be built is no error."""
         try:
             model = self.quantize(checkpoint, format, name, exported, calibration)
+        except MachineError:
+            raise
         except EdgebertError as error:
             failure = f"{error.what} ({error.where})" if error.where else error.what
             return _Attempt(None, Trial(format=format, scheme=name, failure=failure))
@@ -296,7 +304,7 @@ class _Build:
 
 @dataclass(frozen=True)
 class _Attempt:
-    """A scheme that was tried: its model file, where there is one, and whether it passed on the dev rows."""
+    """A scheme that was tried: its file, if any, and whether it passed on the dev rows."""
 
     model: Model | None
     trial: Trial

@@ -2,11 +2,10 @@
 
 import json
 from collections.abc import Sequence
-from importlib import resources
 
 from edgebert.pipeline.catalogue import CatalogueEntry, find_entry, load_catalogue
 from edgebert.pipeline.recipe import load_recipe, recipe_names, recipe_text
-from edgebert.targets import load_target, target_names
+from edgebert.targets import load_target, target_names, target_text
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -66,11 +65,7 @@ def targets_table(name: str | None = None, as_json: bool = False) -> str:
     if as_json:
         return json.dumps([target.model_dump(mode="json") for target in loaded], indent=2)
     if name:
-        return (
-            (resources.files("edgebert.targets") / f"{name}.toml")
-            .read_text(encoding="utf-8")
-            .rstrip()
-        )
+        return target_text(name).rstrip()
     return table(
         ("name", "formats", "lengths", "device"),
         [

@@ -1,7 +1,6 @@
-"""The command line: parse, call, print. Everything else is in the public API, `edgebert.pipeline`."""
+"""The command line: parse, call, print. The rest is the public API, `edgebert.pipeline`."""
 
 import json
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,55 +8,9 @@ from typing import Any, TypeVar
 
 import click
 
-from edgebert.targets.errors import EdgebertError
+from edgebert.pipeline.cli_group import Group
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-class _Group(click.Group):
-    """Commands in the order they are used, and errors as the contract has them."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
-
-    def main(self, *args: Any, **extra: Any) -> Any:
-        debug = "--debug" in sys.argv
-        try:
-            return super().main(*args, **{**extra, "standalone_mode": False})
-        except EdgebertError as error:
-            if debug:
-                raise
-            click.echo(_error_text(error), err=True)
-            sys.exit(error.exit_code)
-        except click.ClickException as error:
-            error.show()
-            sys.exit(error.exit_code)
-        except (KeyboardInterrupt, click.Abort):
-            click.echo("interrupted", err=True)
-            sys.exit(130)
-        except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            sys.exit(0)
-        except MemoryError:
-            click.echo(
-                "error: the machine has too little memory\nclose other programs, or build a smaller model",
-                err=True,
-            )
-            sys.exit(3)
-        except Exception as error:
-            if debug:
-                raise
-            click.echo(
-                f"error: {type(error).__name__}: {error}\nthis is a fault of edgebert or of a library",
-                err=True,
-            )
-            click.echo("run it again with --debug and report what it prints", err=True)
-            sys.exit(1)
-
-
-def _error_text(error: EdgebertError) -> str:
-    lines = [f"error: {error.what}", error.where, error.cure]
-    return "\n".join(line for line in lines if line)
 
 
 def _json_option(command: Command) -> Command:
@@ -71,29 +24,23 @@ def _print_json(value: Any) -> None:
 
 
 @click.group(
-    cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    cls=Group,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Example: edgebert build --model albert --target android-arm64",
 )
 @click.version_option(package_name="edgebert")
 @click.option("--debug", is_flag=True, help="Show what libraries print, and tracebacks.")
 @click.pass_context
 def main(context: click.Context, debug: bool) -> None:
-    """Make a BERT-family model small and fast for a device, and prove that it is unchanged.
-
-    \b
-    Example: edgebert build --model albert --target android-arm64
-    """
+    """Make a BERT-family model small and fast, and prove that it is unchanged."""
     context.obj = debug
 
 
-@main.command()
-@click.option(
-    "--model", required=True, help="Catalogue name, local folder or hub id; `albert` is shipped."
-)
+@main.command(epilog="Example: edgebert build --model albert --target android-arm64")
+@click.option("--model", required=True, help="Catalogue name, local folder or hub id.")
 @click.option("--target", required=True, help="Target name, or your own TOML file.")
-@click.option("--data", help="File or folder of labeled rows, or a shipped data set's name.")
-@click.option(
-    "--recipe", default="balanced", show_default=True, help="Recipe name, or your own TOML file."
-)
+@click.option("--data", help="File or folder of rows, or a shipped set's name.")
+@click.option("--recipe", default="balanced", help="Recipe name, or your own TOML file. [balanced]")
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Bundle folder. [artifacts/<model>-<target>]"
 )
@@ -134,6 +81,7 @@ def main(context: click.Context, debug: bool) -> None:
 @click.pass_obj
 def build(
     debug: bool,
+    /,
     init: str | None,
     no_validate: bool,
     dry_run: bool,
@@ -141,11 +89,7 @@ def build(
     as_json: bool,
     **asked: Any,
 ) -> None:
-    """Build the bundle of a model for a target.
-
-    \b
-    Example: edgebert build --model albert --target android-arm64
-    """
+    """Build the bundle of a model for a target."""
     from edgebert import pipeline
 
     request = pipeline.BuildRequest(**asked, validate=not no_validate, init_random=init == "random")
@@ -161,7 +105,7 @@ def build(
     sys.exit(0 if result.passed else 1)
 
 
-@main.command()
+@main.command(epilog="Example: edgebert validate artifacts/albert-android-arm64")
 @click.argument("bundle", type=click.Path(path_type=Path))
 @click.option("--data", help="Other labeled rows than those it was built with.")
 @click.option("--on", "runner", default="local", show_default=True, help="Where to run it.")
@@ -169,13 +113,15 @@ def build(
 @_json_option
 @click.pass_obj
 def validate(
-    debug: bool, bundle: Path, data: str | None, runner: str, max_drop: float | None, as_json: bool
+    debug: bool,
+    /,
+    bundle: Path,
+    data: str | None,
+    runner: str,
+    max_drop: float | None,
+    as_json: bool,
 ) -> None:
-    """Measure the drift of a bundle again.
-
-    \b
-    Example: edgebert validate artifacts/albert-android-arm64
-    """
+    """Measure the drift of a bundle again."""
     from edgebert import pipeline
 
     result = pipeline.validate(
@@ -185,7 +131,7 @@ def validate(
     sys.exit(0 if result.passed else 1)
 
 
-@main.command()
+@main.command(epilog="Example: edgebert measure artifacts/albert-android-arm64")
 @click.argument("bundle", type=click.Path(path_type=Path))
 @click.option("--on", "runner", default="local", show_default=True, help="Where to run it.")
 @click.option(
@@ -196,11 +142,7 @@ def validate(
 )
 @_json_option
 def measure(bundle: Path, runner: str, threads: int | None, runs: int, as_json: bool) -> None:
-    """Measure latency, load time and peak memory.
-
-    \b
-    Example: edgebert measure artifacts/albert-android-arm64
-    """
+    """Measure latency, load time and peak memory."""
     from edgebert import pipeline
 
     results = pipeline.measure(bundle, runner=runner, threads=threads, runs=runs)
@@ -208,14 +150,10 @@ def measure(bundle: Path, runner: str, threads: int | None, runs: int, as_json: 
         _print_json([result.model_dump(mode="json") for result in results])
         return
     for result in results:
-        click.echo(
-            f"{result.file:<13} {result.tokens} tokens, {result.threads} thread: p50 {result.p50_ms:.2f} ms, "
-            f"p90 {result.p90_ms:.2f} ms, p99 {result.p99_ms:.2f} ms, load {result.load_ms:.0f} ms, "
-            f"memory {result.memory_mb:.1f} MB above the runtime\n{'':<13} {result.runtime} on {result.machine}"
-        )
+        click.echo(result.text())
 
 
-@main.command()
+@main.command(epilog='Example: edgebert predict artifacts/albert-android-arm64 "play some jazz"')
 @click.argument("bundle", type=click.Path(path_type=Path))
 @click.argument("texts", nargs=-1)
 @click.option(
@@ -223,11 +161,7 @@ def measure(bundle: Path, runner: str, threads: int | None, runs: int, as_json: 
 )
 @_json_option
 def predict(bundle: Path, texts: tuple[str, ...], format: Any, as_json: bool) -> None:
-    """Label texts, or one text a line from standard input.
-
-    \b
-    Example: edgebert predict artifacts/albert-android-arm64 "play some jazz"
-    """
+    """Label texts, or one text a line from standard input."""
     from edgebert import pipeline
 
     lines = texts or tuple(line.rstrip("\n") for line in sys.stdin)
@@ -239,72 +173,52 @@ def predict(bundle: Path, texts: tuple[str, ...], format: Any, as_json: bool) ->
         click.echo(json.dumps(answer, ensure_ascii=False))
 
 
-@main.command()
+@main.command(epilog="Example: edgebert inspect artifacts/albert-android-arm64")
 @click.argument("path", type=click.Path(path_type=Path), metavar="BUNDLE|CHECKPOINT")
 @_json_option
 def inspect(path: Path, as_json: bool) -> None:
-    """Show what is in a bundle or a checkpoint: sizes, parameters, operators, precision.
-
-    \b
-    Example: edgebert inspect artifacts/albert-android-arm64
-    """
+    """Show sizes, parameters, operators and precision of what a folder holds."""
     from edgebert import pipeline
 
     found = pipeline.inspect(path)
     _print_json(found.model_dump(mode="json")) if as_json else click.echo(found.text())
 
 
-@main.command()
+@main.command(epilog="Example: edgebert models distilbert-base-uncased")
 @click.argument("name", required=False)
 @_json_option
 def models(name: str | None, as_json: bool) -> None:
-    """List the models, or one of them.
-
-    \b
-    Example: edgebert models distilbert-base-uncased
-    """
+    """List the models, or one of them."""
     from edgebert.pipeline.catalogues import models_table
 
     click.echo(models_table(name, as_json))
 
 
-@main.command()
+@main.command(epilog="Example: edgebert targets raspberry-pi-5")
 @click.argument("name", required=False)
 @_json_option
 def targets(name: str | None, as_json: bool) -> None:
-    """List the targets, or print one as TOML to start your own from.
-
-    \b
-    Example: edgebert targets raspberry-pi-5
-    """
+    """List the targets, or print one as TOML to start your own from."""
     from edgebert.pipeline.catalogues import targets_table
 
     click.echo(targets_table(name, as_json))
 
 
-@main.command()
+@main.command(epilog="Example: edgebert recipes balanced")
 @click.argument("name", required=False)
 @_json_option
 def recipes(name: str | None, as_json: bool) -> None:
-    """List the recipes, or print one as TOML to start your own from.
-
-    \b
-    Example: edgebert recipes balanced
-    """
+    """List the recipes, or print one as TOML to start your own from."""
     from edgebert.pipeline.catalogues import recipes_table
 
     click.echo(recipes_table(name, as_json))
 
 
-@main.command()
+@main.command(epilog="Example: edgebert doctor")
 @click.option("--fix", metavar="NAME", help="Repair what the check NAME found.")
 @_json_option
 def doctor(fix: str | None, as_json: bool) -> None:
-    """Show what this machine has and lacks for building, with the cure.
-
-    \b
-    Example: edgebert doctor
-    """
+    """Show what this machine has and lacks, with the cure."""
     from edgebert.pipeline import doctor as machine
 
     checks = [machine.fix(fix)] if fix else machine.examine()

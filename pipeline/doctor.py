@@ -64,19 +64,21 @@ def fix(name: str) -> Check:
     checks = {check.name: check for check in examine()}
     if name not in checks:
         raise InputError(f"doctor knows no '{name}'", "", f"known: {', '.join(checks)}")
+    if checks[name].passed:
+        return checks[name]
     repair = checks[name].fix
     if repair is None:
         raise InputError(
             f"'{name}' cannot be fixed from here",
             "",
-            checks[name].cure or "nothing is wrong with it",
+            checks[name].cure,
         )
     repair()
     return next(check for check in examine() if check.name == name)
 
 
 def int8_instructions() -> list[str]:
-    """The int8 instruction sets of this processor, from /proc/cpuinfo; empty where that is missing."""
+    """The int8 instruction sets of this processor; empty where /proc/cpuinfo is missing."""
     file = Path("/proc/cpuinfo")
     words = (
         set(file.read_text(encoding="utf-8", errors="replace").split()) if file.exists() else set()
@@ -113,14 +115,12 @@ def _cpu() -> Check:
         needed=False,
         cure=""
         if exact
-        else "int8 saturates in 16 bits here: prefer dynamic_wi7c_afp32 for files run on this machine",
+        else "int8 can saturate here: prefer dynamic_wi7c_afp32 for files run on this machine",
     )
 
 
 def _memory() -> Check:
-    import psutil
-
-    total_gb = psutil.virtual_memory().total / 1e9
+    total_gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
     cure = f"a base-size model needs about {BUILD_MEMORY_GB:g} GB"
     return Check("memory", f"{total_gb:.1f} GB", total_gb >= BUILD_MEMORY_GB, cure=cure)
 
@@ -135,7 +135,7 @@ def _cache() -> Check:
         f"{root}, {free_gb:.1f} GB free",
         writable and free_gb >= BUILD_DISK_GB,
         cure=f"free {BUILD_DISK_GB:g} GB, or put the cache elsewhere with EDGEBERT_CACHE",
-        fix=lambda: shutil.rmtree(root, ignore_errors=True),
+        fix=Cache().clear,
     )
 
 

@@ -41,7 +41,7 @@ def replace_folder(
         _remove_leftovers(out)
         staging.mkdir()
         yield staging
-        for file in staging.iterdir():
+        for file in staging.rglob("*"):
             _sync(file)
         _sync(staging)
         if out.exists():

@@ -1,5 +1,7 @@
 """Inspect: what is in a bundle or a checkpoint: sizes, parameters, operators, precision."""
 
+import math
+import re
 from pathlib import Path
 from typing import Literal
 
@@ -24,6 +26,11 @@ class TensorSize(_Found):
     dtype: str
     shape: tuple[int, ...]
     bytes: int
+
+    def text(self) -> str:
+        """For people."""
+        dimensions = "x".join(map(str, self.shape))
+        return f"  {self.bytes / 1e6:8.3f} MB  {self.dtype:<8} {dimensions:<14} {self.name}"
 
 
 class FileInspection(_Found):
@@ -86,10 +93,7 @@ class Inspection(_Found):
             lines.append(
                 f"\n{file.file}: {file.scheme}, {file.bytes / 1e6:.2f} MB (weights: {stored})"
             )
-            lines += [
-                f"  {tensor.bytes / 1e6:8.3f} MB  {tensor.dtype:<8} {'x'.join(map(str, tensor.shape)):<14} {tensor.name}"
-                for tensor in file.largest
-            ]
+            lines += [tensor.text() for tensor in file.largest]
             if file.operators:
                 used = ", ".join(f"{name} v{version}" for name, version in file.operators.items())
                 lines.append(f"  operators: {used}")
@@ -139,22 +143,11 @@ def _bundle(bundle: Bundle) -> Inspection:
 
 
 def _checkpoint(path: Path) -> Inspection:
-    from safetensors import safe_open
-
     checkpoint = Checkpoint(path, path.resolve().name)
-    files = []
+    files, parameters = [], 0
     for file in sorted(path.glob("*.safetensors")):
-        with safe_open(str(file), "np") as tensors:
-            slices = {name: tensors.get_slice(name) for name in tensors.keys()}  # noqa: SIM118
-            stored = [
-                TensorSize(
-                    name=name,
-                    dtype=part.get_dtype(),
-                    shape=tuple(part.get_shape()),
-                    bytes=_elements(part.get_shape()) * int(part.get_dtype().strip("BFIU")) // 8,
-                )
-                for name, part in slices.items()
-            ]
+        stored = _safetensors(file)
+        parameters += sum(math.prod(tensor.shape) for tensor in stored)
         files.append(_file(file, "checkpoint", stored))
     if not files:
         raise InputError(
@@ -165,31 +158,51 @@ def _checkpoint(path: Path) -> Inspection:
         name=checkpoint.name,
         family=checkpoint.family.model_type,
         task=checkpoint.task,
-        parameters=sum(_elements(tensor.shape) for tensor in stored),
+        parameters=parameters,
         labels=len(checkpoint.labels),
         max_length=checkpoint.max_length,
         files=tuple(files),
     )
 
 
-def _elements(shape: tuple[int, ...] | list[int]) -> int:
-    product = 1
-    for size in shape:
-        product *= size
-    return product
+def _safetensors(file: Path) -> list[TensorSize]:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(str(file), "np") as tensors:
+            slices = {name: tensors.get_slice(name) for name in tensors.keys()}  # noqa: SIM118
+    except (OSError, SafetensorError) as error:
+        cure = "save or download the model again"
+        raise InputError(f"not whole: {error}", str(file), cure) from error
+    return [
+        TensorSize(
+            name=name,
+            dtype=part.get_dtype(),
+            shape=tuple(part.get_shape()),
+            bytes=math.prod(part.get_shape()) * _bits(part.get_dtype()) // 8,
+        )
+        for name, part in slices.items()
+    ]
+
+
+def _bits(dtype: str) -> int:
+    """Bits of a safetensors type: F32, BF16, I64, U8, BOOL, F8_E4M3, ..."""
+    digits = re.search(r"\d+", dtype)
+    return int(digits[0]) if digits else 8
 
 
 def _stored(format: Format, file: Path) -> list[TensorSize]:
     if format == "onnx":
         from edgebert.pipeline.runtimes.onnx_file import load_proto, stored_tensors
 
-        found = stored_tensors(load_proto(file))
+        found = {t.name: (t.dtype, t.shape, t.size_bytes) for t in stored_tensors(load_proto(file))}
     else:
         from edgebert.pipeline.runtimes.tflite_file import TfliteFile
 
-        found = TfliteFile(file).stored
+        found = {t.name: (t.dtype, t.shape, t.size_bytes) for t in TfliteFile(file).stored}
     return [
-        TensorSize(name=t.name, dtype=t.dtype, shape=t.shape, bytes=t.size_bytes) for t in found
+        TensorSize(name=name, dtype=dtype, shape=shape, bytes=size)
+        for name, (dtype, shape, size) in found.items()
     ]
 
 

@@ -1,5 +1,6 @@
 """A plan: everything a build is asked for, resolved and checked before anything runs."""
 
+import os
 import platform
 import shlex
 from dataclasses import asdict, dataclass
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from edgebert.calibration import Dataset, load_data
 from edgebert.pipeline.bundle import Attribution, may_replace
 from edgebert.pipeline.gates import Limits
-from edgebert.pipeline.recipe import AUTO, Recipe, load_recipe
+from edgebert.pipeline.recipe import AUTO, GateSettings, Recipe, load_recipe
 from edgebert.pipeline.schemes import Scheme, find_scheme
 from edgebert.pipeline.source import Source, find_source
 from edgebert.targets import FORMATS, Format, Target, load_target
@@ -70,7 +71,8 @@ class Plan:
     @property
     def random_labels(self) -> tuple[str, ...]:
         """Labels that a model with random weights gets: those of the data, or two made-up ones."""
-        names = {row.label for row in self.data.train} if self.data else set()
+        made_up = self.source.random_weights and self.data is not None
+        names = {row.label for row in self.data.train} if made_up and self.data else set()
         if names and all(isinstance(name, str) for name in names):
             return tuple(sorted(map(str, names)))
         return ("negative", "positive")
@@ -124,7 +126,7 @@ class Plan:
             "none: built without proof"
             if data is None
             else (
-                f"{data.name}: {len(data.train)} train, {len(data.dev)} dev, {len(data.test)} test rows"
+                f"{data.name}: {len(data.train)} train, {len(data.dev)} dev, {len(data.test)} test"
             )
         )
         lines = [
@@ -133,7 +135,7 @@ class Plan:
             f"data     {rows}",
         ]
         lines += [
-            f"{format:<8} export, then the first that passes of: {', '.join(self.candidates(format))}"
+            f"{format:<8} the first that passes of: {', '.join(self.candidates(format))}"
             for format in self.formats
         ]
         limits = [f"drop <= {self.limits.max_drop:g}"]
@@ -175,7 +177,8 @@ class BuildRequest:
     Attributes:
         model: a catalogue name, a local folder or a hub id.
         target: a target's name, or a TOML file.
-        data: a file, a folder, or the name of a shipped data set; None: what the model is shipped with.
+        data: a file, a folder, or the name of a shipped data set; None: what the model is shipped
+            with.
         recipe: a recipe's name, or a TOML file.
         out: where the bundle goes; None: `artifacts/<model>-<target>`.
         max_drop: largest drop of the task metric, a fraction; None: the recipe's or the target's.
@@ -242,14 +245,15 @@ def make_plan(request: BuildRequest) -> Plan:
         request.model, allow_pickle=request.allow_pickle, init_random=request.init_random
     )
     data = _data_name(request, source)
+    limits = _limits(request, recipe, target)
     plan = Plan(
         source=source,
         target=target,
-        recipe=recipe,
+        recipe=recipe.model_copy(update={"gates": _resolved_gates(recipe, limits)}),
         data=None if data is None else load_data(data),
         data_name=data,
         formats=tuple(f for f in FORMATS if f in (request.formats or target.formats)),
-        limits=_limits(request, recipe, target),
+        limits=limits,
         out=request.out or Path("artifacts") / f"{source.name}-{target.name}",
         command=request.command_line(),
     )
@@ -259,9 +263,42 @@ def make_plan(request: BuildRequest) -> Plan:
             if scheme.calibrated and plan.data is None and recipe.quantize.scheme != AUTO:
                 cure = "give --data, or leave out --no-validate"
                 raise InputError(f"{name} needs calibration texts", "", cure)
-    if plan.out.exists():
-        may_replace(plan.out)
+    _check_splits(plan.data)
+    _check_out(plan.out)
     return plan
+
+
+def _check_splits(data: Dataset | None) -> None:
+    """Refuse data that leaves nothing to choose or to judge by."""
+    if data is None:
+        return
+    for split in ("dev", "test"):
+        if not data.split(split):
+            rows = f"{len(data.train)} train, {len(data.dev)} dev, {len(data.test)} test rows"
+            raise InputError(
+                f"no {split} rows: the drift could not be measured",
+                f"{data.name}: {rows}",
+                f"add a {split} file, or more rows (a single file is split 80/10/10)",
+            )
+
+
+def _check_out(out: Path) -> None:
+    """Refuse a bundle folder that could not be written at the end."""
+    if out.exists():
+        may_replace(out)
+    folder = next(folder for folder in out.absolute().parents if folder.exists())
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        reason = "no write permission" if folder.is_dir() else "not a folder"
+        raise InputError(f"cannot write the bundle: {reason}", str(folder), "give another --out")
+
+
+def _resolved_gates(recipe: Recipe, limits: Limits) -> GateSettings:
+    """The limits of the build as the manifest keeps them.
+
+    Not the target's latency, which is a limit on some machines and on others not.
+    """
+    kept = {"max_drop": limits.max_drop, "max_size_mb": limits.max_size_mb}
+    return recipe.gates.model_copy(update=kept)
 
 
 def _limits(request: BuildRequest, recipe: Recipe, target: Target) -> Limits:
@@ -282,13 +319,13 @@ def _limits(request: BuildRequest, recipe: Recipe, target: Target) -> Limits:
 
 
 def _data_name(request: BuildRequest, source: Source) -> str | None:
-    """What to evaluate on; None for a build without proof, and for random weights unless data is given."""
+    """What to evaluate on; None for a build without proof."""
     if not request.validate:
         return None
     if request.data is None and not source.data and not source.random_weights:
         raise InputError(
             f"{source.name} has no evaluation data",
             "",
-            "give --data FILE or FOLDER (rows with text and label), or --no-validate to build without proof",
+            "give --data FILE or FOLDER (text and label), or --no-validate to build without proof",
         )
     return request.data or source.data or None

@@ -1,7 +1,7 @@
 """What a user sees while a command works: stages with their times, on standard error only.
 
-The libraries underneath print a great deal to both streams; it goes to a log file, so that standard output stays the
-command's own.
+The libraries underneath print a great deal to both streams; it goes to a log file, so that standard
+output stays the command's own.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""A recipe: the stages of one build and their settings, read from TOML and checked before anything runs."""
+"""A recipe: the settings of a build's stages, from TOML, checked before anything runs."""
 
 import difflib
 import tomllib
@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from edgebert.targets.errors import InputError
+from edgebert.targets.toml_lines import line_of
 
 AUTO = "auto"
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
@@ -35,7 +36,8 @@ class QuantizeSettings(_Stage):
     """Which scheme.
 
     Attributes:
-        scheme: a scheme's name, or `auto`: the target's candidates in their order, the first that passes.
+        scheme: a scheme's name, or `auto`: the target's candidates in their order, the first that
+            passes.
         candidates: what `auto` tries in place of the target's own; empty: the target's.
     """
 
@@ -109,11 +111,16 @@ def recipe_names() -> list[str]:
 
 
 def recipe_text(name: str) -> str:
-    """The TOML of a shipped recipe, to start one's own from.
+    """The TOML of a shipped recipe, to start one's own from, or of a user's own file.
 
     Raises:
-        InputError: unknown name, with the nearest ones.
+        InputError: unknown name, with the nearest ones, or an unreadable file.
     """
+    if name.endswith(".toml"):
+        try:
+            return Path(name).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"cannot read the recipe: {error}", name) from error
     if name not in recipe_names():
         near = difflib.get_close_matches(name, recipe_names(), n=3, cutoff=0.3)
         raise InputError(
@@ -126,19 +133,13 @@ def recipe_text(name: str) -> str:
 
 
 def load_recipe(name_or_file: str, overrides: Sequence[str] = ()) -> Recipe:
-    """Read a shipped recipe by name or a user's own TOML file, then apply `stage.key=value` overrides.
+    """Read a shipped recipe or a user's own TOML file, and apply `stage.key=value` overrides.
 
     Raises:
-        InputError: unknown name, unreadable or malformed file, a setting that does not exist or has the wrong type;
-            with the line where there is one.
+        InputError: unknown name, unreadable or malformed file, a setting that does not exist or has
+            the wrong type; with the line where there is one.
     """
-    if name_or_file.endswith(".toml"):
-        try:
-            text = Path(name_or_file).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"cannot read the recipe: {error}", name_or_file) from error
-    else:
-        text = recipe_text(name_or_file)
+    text = recipe_text(name_or_file)
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -151,7 +152,7 @@ def load_recipe(name_or_file: str, overrides: Sequence[str] = ()) -> Recipe:
         first = error.errors()[0]
         path = [str(part) for part in first["loc"]]
         set_by = next((item for item in overrides if item.startswith(".".join(path) + "=")), None)
-        where = f"--set {set_by}" if set_by else f"{name_or_file}{_line_of(text, path)}"
+        where = f"--set {set_by}" if set_by else f"{name_or_file}{line_of(text, path)}"
         raise InputError(
             f"{'.'.join(path)}: {first['msg']}",
             where,
@@ -173,17 +174,3 @@ def _override(document: dict[str, Any], override: str) -> None:
     if not isinstance(table, dict):
         raise InputError(f"'{stage}' is no stage", f"--set {override}")
     table[key] = parsed
-
-
-def _line_of(text: str, path: list[str]) -> str:
-    """`:LINE` where the TOML sets the field of `path`, or nothing."""
-    section = ""
-    for number, line in enumerate(text.splitlines(), start=1):
-        bare = line.strip()
-        if bare.startswith("["):
-            section = bare.strip("[]").strip()
-            if [section] == path:
-                return f":{number}"
-        elif path == [*([section] if section else []), bare.split("=")[0].strip()]:
-            return f":{number}"
-    return ""

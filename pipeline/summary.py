@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from edgebert.pipeline.drift import DriftReport, Gate
-from edgebert.pipeline.stages.report import Report
 from edgebert.pipeline.stages.measure import Measurement
+from edgebert.pipeline.stages.report import Report
 
 
 def summarize(report: Report, bundle: Path) -> str:
@@ -25,13 +25,14 @@ def drift_lines(drift: DriftReport) -> list[str]:
     """Metric before and after with the interval of its drop; agreement."""
     metric = drift.metrics[0]
     lines = [
-        f"{metric.name} {metric.reference:.4f} -> {metric.artifact:.4f} on {drift.rows} {drift.split} rows "
+        f"{metric.name} {metric.reference:.4f} -> {metric.artifact:.4f} "
+        f"on {drift.rows} {drift.split} rows "
         f"(drop {metric.drop:+.4f}, 95 % {metric.drop_low:+.4f} to {metric.drop_high:+.4f})"
     ]
     if drift.agreement is not None and drift.cosine_min is not None:
         lines.append(
-            f"same label on {100 * drift.agreement:.2f} %, cosine of the logits {drift.cosine_mean:.4f} mean, "
-            f"{drift.cosine_min:.4f} lowest ({drift.runtime})"
+            f"same label on {100 * drift.agreement:.2f} %, cosine of the logits "
+            f"{drift.cosine_mean:.4f} mean, {drift.cosine_min:.4f} lowest ({drift.runtime})"
         )
     return lines
 

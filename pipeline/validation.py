@@ -10,6 +10,7 @@ from edgebert.pipeline.cache import Cache
 from edgebert.pipeline.drift import DriftReport, Gate
 from edgebert.pipeline.gates import Limits, judge
 from edgebert.pipeline.progress import Progress
+from edgebert.pipeline.recipe import Recipe, ValidateSettings
 from edgebert.pipeline.runners import find_runner
 from edgebert.pipeline.source import find_source
 from edgebert.pipeline.summary import drift_lines, failed_lines
@@ -72,11 +73,19 @@ def validate_bundle(
         raise InputError(
             "the bundle was built without data", str(path), "give --data FILE or FOLDER"
         )
-    limits = Limits(max_drop=manifest.target.max_drop if max_drop is None else max_drop)
+    recipe = Recipe.model_validate(manifest.recipe)
+    built_with = (
+        manifest.target.max_drop if recipe.gates.max_drop is None else recipe.gates.max_drop
+    )
+    limits = Limits(max_drop=built_with if max_drop is None else max_drop)
     rows = load_data(name)
     cache = Cache()
-    source = find_source(manifest.source.model, allow_pickle=manifest.source.allow_pickle)
-    load = Load(source)
+    source = find_source(
+        manifest.source.model,
+        allow_pickle=manifest.source.allow_pickle,
+        init_random=manifest.random_weights,
+    )
+    load = Load(source, manifest.labels) if manifest.random_weights else Load(source)
     checkpoint = load.result(cache.run(cache.key(load, source.sha256), load))
     if checkpoint.sha256 != manifest.source.checkpoint_sha256:
         raise InputError(
@@ -84,7 +93,9 @@ def validate_bundle(
             str(checkpoint.path),
             "put the same checkpoint back, or build the bundle again",
         )
-    reference = Reference("test", None, 0)
+    # The rows of the build, so that the result can be compared with its own; of other data all.
+    settings = ValidateSettings() if data else recipe.validate_
+    reference = Reference("test", settings.test_rows or None, settings.seed)
     with progress.stage("reference test"):
         key = cache.key(reference, checkpoint.sha256, rows.sha256)
         folder = cache.run(key, lambda out: reference(checkpoint, rows, out))
@@ -93,6 +104,8 @@ def validate_bundle(
     gates: list[Gate] = []
     for format in bundle.formats:
         with progress.stage(f"validate {format}"):
-            drift[format] = Validate()(checkpoint, bundle.model(format), rows, logits)
+            drift[format] = Validate(seed=settings.seed)(
+                checkpoint, bundle.model(format), rows, logits
+            )
         gates += judge(limits, format, drift[format], random_weights=manifest.random_weights)
     return Validation(path, drift, tuple(gates))

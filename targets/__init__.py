@@ -8,6 +8,7 @@ from edgebert.targets.target import (
     TfliteTarget,
     load_target,
     target_names,
+    target_text,
 )
 
 __all__ = [
@@ -18,4 +19,5 @@ __all__ = [
     "TfliteTarget",
     "load_target",
     "target_names",
+    "target_text",
 ]

@@ -1,6 +1,7 @@
 """The two errors a user can meet; they live in the lowest layer because every layer raises them.
 
-An error says what is wrong, where (file, line, field) and what to do about it, in at most three lines.
+An error says what is wrong, where (file, line, field) and what to do about it, in at most three
+lines.
 """
 
 

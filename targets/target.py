@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from edgebert.targets.errors import InputError
+from edgebert.targets.toml_lines import line_of
 
 Format = Literal["onnx", "tflite"]
 FORMATS: tuple[Format, ...] = ("onnx", "tflite")
@@ -95,38 +96,47 @@ def target_names() -> list[str]:
     )
 
 
+def target_text(name_or_file: str) -> str:
+    """The TOML of a shipped target, to start one's own from, or of a user's own file.
+
+    Raises:
+        InputError: unknown name (with the nearest ones), or an unreadable file.
+    """
+    if name_or_file.endswith(".toml"):
+        try:
+            return Path(name_or_file).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"cannot read the target file: {error}", name_or_file) from error
+    if name_or_file not in target_names():
+        near = difflib.get_close_matches(name_or_file, target_names(), n=3, cutoff=0.3)
+        raise InputError(
+            f"unknown target '{name_or_file}'",
+            f"nearest: {', '.join(near or target_names())}",
+            "`edgebert targets` lists them; a path that ends in .toml is read as your own",
+        )
+    file = resources.files("edgebert.targets") / f"{name_or_file}.toml"
+    return file.read_text(encoding="utf-8")
+
+
 def load_target(name_or_file: str) -> Target:
     """Read a shipped target by name, or a user's own TOML file by path.
 
     Raises:
-        InputError: unknown name (with the nearest ones), unreadable or malformed file.
+        InputError: unknown name (with the nearest ones), unreadable or malformed file; with the
+            line where there is one.
     """
-    if name_or_file.endswith(".toml"):
-        where = name_or_file
-        try:
-            text = Path(name_or_file).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"cannot read the target file: {error}", where) from error
-    else:
-        if name_or_file not in target_names():
-            near = difflib.get_close_matches(name_or_file, target_names(), n=3, cutoff=0.3)
-            raise InputError(
-                f"unknown target '{name_or_file}'",
-                f"nearest: {', '.join(near or target_names())}",
-                "`edgebert targets` lists them; a path that ends in .toml is read as your own",
-            )
-        where = f"{name_or_file}.toml"
-        text = resources.files("edgebert.targets").joinpath(where).read_text(encoding="utf-8")
+    text = target_text(name_or_file)
     try:
         target = Target.model_validate(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"not valid TOML: {error}", where) from error
+        raise InputError(f"not valid TOML: {error}", name_or_file) from error
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
+        where = f"{name_or_file}{line_of(text, first['loc'])}"
         raise InputError(
             f"{field}: {first['msg']}", where, "`edgebert targets NAME` prints a valid one"
         ) from error
     if not target.formats:
-        raise InputError("a target needs [onnx], [tflite] or both", where)
+        raise InputError("a target needs [onnx], [tflite] or both", name_or_file)
     return target

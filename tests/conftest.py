@@ -1,7 +1,12 @@
-"""Tiny random checkpoints of every family, and what PyTorch makes of them."""
+"""Tiny random checkpoints of every family, what PyTorch makes of them, and the command line."""
 
+import json
+import os
 import string
-from collections.abc import Callable, Sequence
+import subprocess
+import sysconfig
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +21,7 @@ from transformers import (
     AutoModelForTokenClassification,
 )
 
-from edgebert.calibration.dataset import Row
+from edgebert.calibration.dataset import Row, shipped_folder
 from edgebert.pipeline.artifact import Checkpoint, Model
 from edgebert.pipeline.bundle import SourceEntry
 from edgebert.pipeline.families import find_family
@@ -159,3 +164,119 @@ def pytorch_logits(checkpoint: Checkpoint, inputs: dict[str, torch.Tensor]) -> n
 def reference() -> Callable[[Checkpoint, dict[str, torch.Tensor]], np.ndarray]:
     """`reference(checkpoint, inputs)`: the logits that every exported file has to give."""
     return pytorch_logits
+
+
+@dataclass(frozen=True)
+class Edgebert:
+    """The command as a user runs it: a process of its own, offline, with a cache of the tests'.
+
+    Attributes:
+        folder: where it runs.
+        cache: its cache.
+        model: a tiny trained-for-nothing ALBERT whose answers spread over its three labels.
+        data: a folder with train, dev and test; the labels are what the model answers.
+    """
+
+    folder: Path
+    cache: Path
+    model: Path
+    data: Path
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    def command(self, *words: str | Path) -> list[str]:
+        return [str(Path(sysconfig.get_path("scripts")) / "edgebert"), *map(str, words)]
+
+    def environment(self) -> dict[str, str]:
+        ours = {
+            "EDGEBERT_CACHE": str(self.cache),
+            "HF_HUB_OFFLINE": "1",
+            "OMP_NUM_THREADS": "1",
+            "COLUMNS": "80",
+        }
+        return {**os.environ, **ours, **self.env}
+
+    def __call__(
+        self, *words: str | Path, text: str = "", timeout_s: float = 300
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self.command(*words),
+            input=text,
+            cwd=self.folder,
+            env=self.environment(),
+            capture_output=True,
+            encoding="utf-8",
+            timeout=timeout_s,
+            check=False,
+        )
+
+    def build(
+        self, *words: str | Path, target: str | Path = "android-arm64"
+    ) -> subprocess.CompletedProcess[str]:
+        """Build the tiny model with its data."""
+        return self("build", "--model", self.model, "--data", self.data, "--target", target, *words)
+
+
+LABELS = ("accept_reservations", "account_blocked", "alarm")
+# One format and a scheme without calibration: the quickest build there is.
+QUICK = ("--format", "onnx", "--set", "quantize.scheme=dynamic_wi8c_afp32", "--max-drop", "0.5")
+
+
+def clinc_texts(split: str, count: int) -> list[str]:
+    lines = (shipped_folder("clinc150") / f"{split}.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line)["text"] for line in lines[:: len(lines) // count][:count]]
+
+
+def write_data(checkpoint: Checkpoint, folder: Path, rows: Mapping[str, int]) -> Path:
+    """Real texts, labeled by the model itself, so that every difference is a drop of accuracy."""
+    folder.mkdir(parents=True)
+    for split, count in rows.items():
+        texts = clinc_texts(split, count)
+        names = [checkpoint.labels[int(row.argmax())] for row in text_logits(checkpoint, texts)]
+        lines = [
+            json.dumps({"text": text, "label": name})
+            for text, name in zip(texts, names, strict=True)
+        ]
+        (folder / f"{split}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
+
+
+def text_logits(checkpoint: Checkpoint, texts: Sequence[str]) -> torch.Tensor:
+    """Logits [text, label] of the plain transformers model."""
+    model = load_model(checkpoint)
+    rows = [torch.tensor([checkpoint.tokenizer.encode(text).ids[:64]]) for text in texts]
+    with torch.no_grad():
+        return torch.cat([model(row).logits for row in rows])
+
+
+def center_answers(checkpoint: Checkpoint) -> Checkpoint:
+    """Move the head's bias so that a random model gives all its labels, not always the same."""
+    from safetensors.torch import load_file, save_file
+
+    file = checkpoint.path / "model.safetensors"
+    tensors = load_file(file)
+    tensors["classifier.bias"] -= text_logits(checkpoint, clinc_texts("train", 60)).mean(0)
+    save_file(tensors, file, {"format": "pt"})
+    return Checkpoint(checkpoint.path, checkpoint.name)
+
+
+@pytest.fixture(scope="session")
+def quick() -> tuple[str, ...]:
+    """Options of the quickest build."""
+    return QUICK
+
+
+@pytest.fixture(scope="session")
+def edgebert(tmp_path_factory: pytest.TempPathFactory) -> Edgebert:
+    """The command with a tiny model and its data; one cache for the whole session."""
+    folder = tmp_path_factory.mktemp("edgebert")
+    checkpoint = center_answers(make_tiny_checkpoint("albert", folder / "tiny", LABELS))
+    data = write_data(checkpoint, folder / "data", {"train": 60, "dev": 40, "test": 60})
+    return Edgebert(folder, folder / "cache", checkpoint.path, data)
+
+
+@pytest.fixture(scope="session")
+def built(edgebert: Edgebert) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """A bundle of both formats as `edgebert build --json` made it, and what that printed."""
+    done = edgebert.build("--out", "built", "--max-drop", "0.2", "--json")
+    assert done.returncode == 0, done.stderr
+    return edgebert.folder / "built", done

@@ -101,7 +101,9 @@ def test_file(exported: Exported) -> None:
 def test_weights_are_stored_once(exported: Exported) -> None:
     stored = TfliteFile(exported.model.file).stored
     assert len({tensor.sha256 for tensor in stored}) == len(stored)
-    parameters = Counter(tuple(p.shape) for p in exported.torch_model.parameters() if p.ndim == 2)
+    parameters = Counter(
+        tuple(p.flatten(1).shape) for p in exported.torch_model.parameters() if p.ndim > 1
+    )
     copies = Counter(tensor.shape for tensor in stored)
     assert not {shape: copies[shape] for shape in parameters if copies[shape] > parameters[shape]}
     words = tuple(exported.torch_model.get_input_embeddings().weight.shape)

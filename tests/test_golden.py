@@ -9,7 +9,7 @@ import pytest
 
 from edgebert.calibration.dataset import Row
 from edgebert.pipeline.artifact import Checkpoint
-from edgebert.pipeline.bundle import Bundle
+from edgebert.pipeline.bundle import Bundle, SourceEntry
 from edgebert.pipeline.runners.local import LocalRunner
 from edgebert.pipeline.runtimes.run import Classifier, check
 from edgebert.pipeline.stages.bundle import BundleInputs, write_bundle
@@ -102,7 +102,8 @@ def onnx_bundle(checkpoint: Checkpoint, rows: Sequence[Row], folder: Path) -> Pa
     model = ExportOnnx()(checkpoint, folder / "onnx")
     golden = Golden()(checkpoint, {"onnx": model}, rows, folder / "golden")
     target = load_target("android-arm64")
-    inputs = BundleInputs(checkpoint, target, (model,), golden, parameters=1)
+    source = SourceEntry(model="tiny", checkpoint_sha256=checkpoint.sha256)
+    inputs = BundleInputs(checkpoint, source, target, (model,), golden, parameters=1)
     return write_bundle(inputs, folder / "out").path
 
 

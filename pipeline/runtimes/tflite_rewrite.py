@@ -157,6 +157,27 @@ def float_outputs(model: Any) -> None:
             graph.outputs = [output.tensorIndex if i == index else i for i in graph.outputs]
 
 
+def widen_left_operands(model: Any) -> None:
+    """Dequantize int8 constants that are the left operand of a BATCH_MATMUL on fp32, in place.
+
+    ai-edge-quantizer writes them (XLNet, whose weights come first); the kernel takes int8 only on
+    the right.
+    """
+    types = schema.TensorType
+    for graph in model.subgraphs:
+        widened: dict[int, int] = {}  # int8 tensor -> its fp32 one
+        for operator in list(graph.operators):
+            if operator_name(model.operatorCodes[operator.opcodeIndex]) != "BATCH_MATMUL":
+                continue
+            left, right = (graph.tensors[index].type for index in operator.inputs)
+            if (left, right) != (types.INT8, types.FLOAT32):
+                continue
+            index = operator.inputs[0]
+            if index not in widened:
+                widened[index] = _add_dequantize(model, graph, index, 0)
+            operator.inputs = [widened[index], operator.inputs[1]]
+
+
 def _is_large_float(model: Any, tensor: Any) -> bool:
     shape = shape_of(tensor)
     return (

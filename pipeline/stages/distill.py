@@ -1,30 +1,32 @@
-"""Distill: a student learns a teacher's logits and hidden states, on labeled and on unlabeled text."""
+"""Distill: a student learns a teacher's logits and inner states, on labeled and unlabeled text."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
-from transformers import TrainerCallback, set_seed
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass as settings
+from transformers import set_seed
 
 from edgebert.calibration.dataset import Dataset, Row
 from edgebert.pipeline.artifact import Checkpoint, dotted
+from edgebert.pipeline.stages.batches import Collator, Texts
 from edgebert.pipeline.stages.checkpoints import save_checkpoint
-from edgebert.pipeline.stages.load import load_model
-from edgebert.pipeline.stages.losses import hidden_state_loss, soft_target_loss
-from edgebert.pipeline.stages.training import Batch, Collator, Texts, TrainingSettings, run_training
+from edgebert.pipeline.stages.distillation_loss import Distillation, LossSettings, match_columns
+from edgebert.pipeline.stages.layer_sharing import ShareLayers, final_parameters, keep_one_group
+from edgebert.pipeline.stages.training import Report, TrainingSettings, run_training
 from edgebert.targets.errors import InputError
 
 
 class _PairedTexts(torch.utils.data.Dataset[dict[str, Any]]):
     """The same rows as student and teacher read them, each with its own tokenizer."""
 
-    def __init__(self, student: Texts, teacher: Texts) -> None:
+    def __init__(self, student: Texts, teacher: Texts, same_side: bool) -> None:
         self.student, self.teacher = student, teacher
         pairs = zip(student.encodings, teacher.encodings, strict=True)
-        self.aligned = [ours.tokens == theirs.tokens for ours, theirs in pairs]
+        self.aligned = [same_side and ours.tokens == theirs.tokens for ours, theirs in pairs]
 
     def __len__(self) -> int:
         return len(self.student)
@@ -34,12 +36,11 @@ class _PairedTexts(torch.utils.data.Dataset[dict[str, Any]]):
         return {**self.student[index], "teacher": self.teacher[index], "aligned": aligned}
 
 
-@dataclass(frozen=True)
 class _PairedCollator:
     """Pads for the student and for the teacher."""
 
-    student: Collator
-    teacher: Collator
+    def __init__(self, student: Checkpoint, teacher: Checkpoint) -> None:
+        self.student, self.teacher = Collator.of(student), Collator.of(teacher)
 
     def __call__(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
         batch, teacher = self.student(rows), self.teacher([row["teacher"] for row in rows])
@@ -49,111 +50,19 @@ class _PairedCollator:
         return {"student": batch, "teacher": teacher, "labels": labels, "aligned": aligned}
 
 
-class _Distillation(nn.Module):
-    """Student and loss in the form that `run_training` takes; only the student and its projection are saved."""
-
-    def __init__(self, student: nn.Module, teacher: nn.Module, stage: "Distill") -> None:
-        super().__init__()
-        self.student = student
-        self.stage = stage
-        self.layer_map = uniform_layer_map(
-            int(student.config.num_hidden_layers), int(teacher.config.num_hidden_layers)
-        )
-        width, teacher_width = int(student.config.hidden_size), int(teacher.config.hidden_size)
-        self.projection: nn.Module = (
-            nn.Identity() if width == teacher_width else nn.Linear(width, teacher_width)
-        )
-        # A list hides the teacher from parameters() and state_dict(): it is neither trained nor saved.
-        precision = torch.bfloat16 if stage.training.bf16 else torch.float32
-        self._teacher = [teacher.eval().requires_grad_(False).to(precision)]
-
-    def forward(
-        self, student: Batch, teacher: Batch, labels: torch.Tensor, aligned: torch.Tensor
-    ) -> dict[str, torch.Tensor]:
-        """Loss of one batch.
-
-        Args:
-            student, teacher: ids, mask and types of the texts as each reads them.
-            labels: label ids [batch].
-            aligned: whether both cut the text into the same tokens [batch]; hidden states are compared there only.
-        """
-        stage = self.stage
-        with torch.no_grad():
-            target = self._teacher[0].to(labels.device)(**teacher, output_hidden_states=True)
-        output = self.student(**student, output_hidden_states=True)
-        loss = soft_target_loss(
-            output.logits.float(), target.logits.float(), labels, stage.alpha, stage.temperature
-        )
-        if stage.hidden_weight and bool(aligned.any()):
-            mask = student["attention_mask"] * aligned[:, None]
-            seq = min(mask.shape[1], teacher["attention_mask"].shape[1])
-            hidden = [
-                hidden_state_loss(
-                    self.projection(output.hidden_states[depth][:, :seq]).float(),
-                    target.hidden_states[teacher_depth][:, :seq].float(),
-                    mask[:, :seq],
-                )
-                for depth, teacher_depth in [(0, 0), *self.layer_map]
-            ]
-            loss = loss + stage.hidden_weight * torch.stack(hidden).mean()
-        return {"loss": loss}
-
-
-def uniform_layer_map(student_layers: int, teacher_layers: int) -> list[tuple[int, int]]:
-    """Which teacher layer each student layer learns from: m -> m * N / M (TinyBERT, section 3.1).
-
-    Layers count from 1; 0 is the embedding output.
-    """
-    return [
-        (depth, round(depth * teacher_layers / student_layers))
-        for depth in range(1, student_layers + 1)
-    ]
-
-
-class ShareLayers(TrainerCallback):
-    """Pulls the layer groups of an ALBERT together until they are one.
-
-    After each optimizer step every group moves towards the mean of all, so far that the distances shrink linearly to
-    zero over the first `share` of the steps; from then on the groups are equal and stay so. Starting from the
-    teacher's own layers this keeps what they know, which a copy of one layer does not.
-    """
-
-    def __init__(self, groups: Sequence[nn.Module], share: float) -> None:
-        self.share = share
-        self.tensors = list(zip(*(group.parameters() for group in groups), strict=True))
-
-    def on_optimizer_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Pull once."""
-        remaining = self.share * state.max_steps - state.global_step
-        pull_together(self.tensors, strength=1 / max(1.0, remaining))
-
-
-@torch.no_grad()
-def pull_together(tensors: Sequence[tuple[torch.Tensor, ...]], strength: float) -> None:
-    """Move the tensors of each tuple by `strength` (0..1) towards their mean, in place."""
-    for copies in tensors:
-        mean = torch.stack(copies).mean(dim=0)
-        for copy in copies:
-            copy.lerp_(mean, strength)
-
-
-@dataclass(frozen=True)
-class Distill:
+@settings(frozen=True, config=ConfigDict(extra="forbid"))
+class Distill(LossSettings):
     """Train a student.
+
+    `accelerate launch` runs it on many GPUs; then only the process of rank 0 writes `out`.
 
     Attributes:
         training: settings of the run.
-        alpha: weight of the labels; 1 - alpha is the teacher's.
-        temperature: T of the soft targets.
-        hidden_weight: weight of the hidden-state loss; 0 leaves it out. It needs the same tokenization.
         share_after: share of the steps after which the layer groups of an ALBERT student are one.
     """
 
-    training: TrainingSettings = field(default_factory=TrainingSettings)
-    alpha: float = 0.5
-    temperature: float = 2.0
-    hidden_weight: float = 1.0
-    share_after: float = 0.3
+    training: TrainingSettings = Field(default_factory=TrainingSettings)
+    share_after: float = Field(default=0.3, ge=0, le=1)
 
     def __call__(
         self,
@@ -163,6 +72,7 @@ class Distill:
         out: Path,
         work: Path,
         unlabeled: Sequence[Row] = (),
+        report: Report | None = None,
     ) -> Checkpoint:
         """Leave the trained student in `out`.
 
@@ -173,38 +83,58 @@ class Distill:
             out: folder of the result.
             work: folder of the checkpoints that an interrupted run resumes from.
             unlabeled: more texts, which the teacher labels.
+            report: called after each step.
 
         Raises:
-            InputError: the labels differ, or the tokenizations do where hidden states are compared.
+            InputError: the labels differ, the tokenizations do where tokens are compared, the
+                student is larger than its teacher, or the loss stopped being a number.
+            MachineError: the disk is full.
         """
-        if teacher.labels != student.labels:
-            different = sorted(set(teacher.labels) ^ set(student.labels))
-            raise InputError(
-                "teacher and student have different labels", f"first differences: {different[:5]}"
-            )
-        set_seed(self.training.seed)
+        check_pair(teacher, student)
         rows = [*data.train, *(replace(row, label=None) for row in unlabeled)]
+        if not rows:
+            raise InputError("no train rows to learn from", data.name, "add train.jsonl to it")
         texts, teacher_texts = (
-            Texts(rows, teacher.labels, checkpoint, self.training.max_length)
+            Texts(rows, student.labels, checkpoint, self.training.max_length, student.task)
             for checkpoint in (student, teacher)
         )
-        paired = _PairedTexts(texts, teacher_texts)
-        if self.hidden_weight and 2 * sum(paired.aligned) < len(paired):
+        same_side = student.family.pads_left == teacher.family.pads_left
+        paired = _PairedTexts(texts, teacher_texts, same_side)
+        if self.compares_tokens and 2 * sum(paired.aligned) < len(paired):
             raise InputError(
-                f"student and teacher cut only {sum(paired.aligned)} of {len(paired)} texts into the same tokens",
-                "hidden states cannot be compared",
-                "set hidden_weight = 0, or give both the same tokenizer",
+                f"student and teacher cut only {sum(paired.aligned)} of {len(paired)} texts into "
+                "the same tokens: their insides cannot be compared",
+                "",
+                "set hidden_weight=0 and embedding_weight=0 (and what else is set), or give both "
+                "the same tokenizer",
             )
-        model = load_model(student)
-        module = _Distillation(model, load_model(teacher), self)
-        callbacks = []
-        groups = int(getattr(model.config, "num_hidden_groups", 1))
-        layers = dotted(model, student.family.layer_path)
-        if groups > 1:
-            callbacks.append(ShareLayers(list(layers), self.share_after))
-        collator = _PairedCollator(Collator.of(student), Collator.of(teacher))
-        run_training(module, paired, collator, self.training, work, callbacks)
-        if groups > 1:
-            del layers[1:]
-            model.config.num_hidden_groups = 1
+        set_seed(self.training.seed)  # dropout, and the projections
+        module = Distillation(student, teacher, self, half=self.training.bf16)
+        model = module.student
+        layers: Any = dotted(model, student.family.layer_path)
+        grouped = int(getattr(model.config, "num_hidden_groups", 1)) > 1
+        callbacks = (ShareLayers(list(layers), self.share_after),) if grouped else ()
+        collator = _PairedCollator(student, teacher)
+        run_training(module, paired, collator, self.training, work, callbacks, report)
+        if grouped:
+            keep_one_group(model, layers)
         return save_checkpoint(model, student.tokenizer, out, student.name)
+
+
+def check_pair(teacher: Checkpoint, student: Checkpoint) -> None:
+    """Refuse a pair that makes no sense, before anything is trained.
+
+    Raises:
+        InputError: tasks or labels differ, or the student is larger than its teacher.
+    """
+    if teacher.task != student.task:
+        raise InputError(f"the teacher's task is {teacher.task}, the student's {student.task}")
+    match_columns(student.labels, teacher.labels)
+    sizes = [final_parameters(checkpoint) for checkpoint in (student, teacher)]
+    if sizes[0] > sizes[1]:
+        raise InputError(
+            f"the student is larger than its teacher: {sizes[0] / 1e6:.2f} M parameters, "
+            f"{sizes[1] / 1e6:.2f} M",
+            "",
+            "give a smaller student or a larger teacher",
+        )

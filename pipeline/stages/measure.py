@@ -45,6 +45,15 @@ class Measurement(BaseModel):
     peak_mb: float
     fp32_p50_ms: float | None = None
 
+    def text(self) -> str:
+        """For people."""
+        return (
+            f"{self.file:<13} {self.tokens} tokens, threads {self.threads}: "
+            f"p50 {self.p50_ms:.2f} ms, p90 {self.p90_ms:.2f} ms, p99 {self.p99_ms:.2f} ms, "
+            f"load {self.load_ms:.0f} ms, {self.memory_mb:.1f} MB above the runtime\n"
+            f"{'':<13} {self.runtime} on {self.machine}"
+        )
+
     @property
     def memory_mb(self) -> float:
         """Peak memory above the bare runtime."""

@@ -50,6 +50,7 @@ class QuantizeLitert:
             float_outputs,
             store_in_int8,
             tidy,
+            widen_left_operands,
             write_tflite,
         )
 
@@ -73,6 +74,7 @@ class QuantizeLitert:
             quantize_file(fp32.file, RECIPES[self.scheme.name](), file)
         tflite = TfliteFile(file)
         float_outputs(tflite.model)
+        widen_left_operands(tflite.model)
         store_in_int8(tflite.model)
         tidy(tflite.model)
         correct_versions(tflite.model)

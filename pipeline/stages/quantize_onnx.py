@@ -70,7 +70,7 @@ class QuantizeOnnx:
         feeds = [_feed(row, names) for row in calibration] if self.scheme.calibrated else []
         try:
             proto = self._apply(proto, feeds)
-        except EdgebertError:
+        except (EdgebertError, OSError, MemoryError):  # a full disk is no fault of the scheme
             raise
         except Exception as error:  # the tools raise types of their own, bare Exception among them
             lines = str(error).strip().splitlines() or [""]
