@@ -29,6 +29,8 @@ from edgebert.pipeline.stages.training import TrainingSettings
 
 VOCABULARY_SIZE = 7300  # with it the checkpoint is just below 12 MB
 OUT_OF_SCOPE = "oos"
+# The embedding output counts as much as each of the six layers.
+WEIGHTS = {"hidden_weight": 6 / 7, "embedding_weight": 1 / 7}
 
 
 def scores(checkpoint: Checkpoint, work: Path) -> dict[str, float]:
@@ -75,11 +77,11 @@ def main(encoder: Path, out: Path) -> None:
         # CLINC150 thrice: its words are the first to get a place in the vocabulary.
         rows = [*clinc.train, *clinc.train, *clinc.train, *unlabeled]
         start = albert_like(teacher, rows, out / "start", vocabulary_size=VOCABULARY_SIZE)
-        stage = Distill(training_of(0.5, 2.5e-4), share_after=1.0)
+        stage = Distill(training=training_of(0.5, 2.5e-4), share_after=1.0, **WEIGHTS)
         stage(teacher, start, clinc, pulled.path, out / "work-pulled", unlabeled)
     student = Checkpoint(out / "albert", "albert")
     if not (student.path / "model.safetensors").exists():
-        stage = Distill(training_of(10, 4e-4))
+        stage = Distill(training=training_of(10, 4e-4), **WEIGHTS)
         stage(teacher, pulled, clinc, student.path, out / "work-albert", unlabeled)
     found = {
         name: scores(checkpoint, out / f"scores-{name}")

@@ -9,15 +9,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from edgebert.pipeline.building import BuildResult
+    from edgebert.pipeline.build_request import BuildRequest
+    from edgebert.pipeline.build_result import BuildResult
+    from edgebert.pipeline.distill_request import DistillRequest
+    from edgebert.pipeline.distillation import Distilled
     from edgebert.pipeline.inspection import Inspection
-    from edgebert.pipeline.planning import BuildRequest, Plan
+    from edgebert.pipeline.planning import Plan
     from edgebert.pipeline.progress import Progress
     from edgebert.pipeline.stages.measure import Measurement
     from edgebert.pipeline.validation import Validation
     from edgebert.targets import Format
 
-__all__ = ["BuildRequest", "Bundle", "build", "inspect", "measure", "plan", "predict", "validate"]
+__all__ = [
+    "BuildRequest",
+    "Bundle",
+    "DistillRequest",
+    "build",
+    "distill",
+    "inspect",
+    "measure",
+    "plan",
+    "predict",
+    "validate",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -27,9 +41,13 @@ def __getattr__(name: str) -> Any:
 
         return Bundle
     if name == "BuildRequest":
-        from edgebert.pipeline.planning import BuildRequest
+        from edgebert.pipeline.build_request import BuildRequest
 
         return BuildRequest
+    if name == "DistillRequest":
+        from edgebert.pipeline.distill_request import DistillRequest
+
+        return DistillRequest
     raise AttributeError(name)
 
 
@@ -65,6 +83,25 @@ def build(
 
     with _progress(show, debug) as progress:
         return run_build(plan(request), Cache(enabled=use_cache), progress)
+
+
+def distill(request: "DistillRequest", *, show: bool = False, debug: bool = False) -> "Distilled":
+    """Train a small student to answer as its teacher does; leaves a checkpoint to build from.
+
+    Args:
+        request: what is asked for.
+        show: report progress on standard error.
+        debug: let the libraries print.
+
+    Raises:
+        InputError: the input is wrong, or the loss stopped being a number.
+        MachineError: the machine lacks something.
+    """
+    from edgebert.pipeline.cache import Cache
+    from edgebert.pipeline.distillation import run_distillation
+
+    with _progress(show, debug) as progress:
+        return run_distillation(request, Cache(), progress)
 
 
 def validate(

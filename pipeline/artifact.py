@@ -144,7 +144,7 @@ class ModelInfo(BaseModel):
         max_length: longest input in tokens.
         operators: operator -> newest version used.
         opset: default-domain opset, and IR version of an ONNX file; None for TFLite.
-        minimum_runtime: lowest version of the runtime that implements the operators, empty when
+        minimum_runtime: runtime and its lowest version that has the operators, empty when
             unknown.
     """
 

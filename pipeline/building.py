@@ -1,53 +1,25 @@
 """One build, readable in one place: load, reference, export, quantize, validate, judge, bundle."""
 
-import math
+import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from edgebert.calibration import Split
 from edgebert.calibration.labels import match_labels
 from edgebert.calibration.sample import draw_calibration
 from edgebert.pipeline.artifact import Checkpoint, Model, TokenRow
-from edgebert.pipeline.bundle import Bundle, SourceEntry, StageEntry, copy_bundle
+from edgebert.pipeline.build_result import Attempt, BuildResult
+from edgebert.pipeline.bundle import SourceEntry, StageEntry, copy_bundle
 from edgebert.pipeline.cache import Cache
 from edgebert.pipeline.drift import DriftReport, Gate, Trial
 from edgebert.pipeline.gates import judge
 from edgebert.pipeline.planning import Plan
 from edgebert.pipeline.progress import Progress
 from edgebert.pipeline.schemes import find_scheme
-from edgebert.pipeline.stages.report import Report, read_report
-from edgebert.pipeline.summary import summarize
+from edgebert.pipeline.stages.measure import Measurement
+from edgebert.pipeline.stages.report import read_report
 from edgebert.targets import Format
 from edgebert.targets.errors import EdgebertError, InputError, MachineError
-
-
-@dataclass(frozen=True)
-class BuildResult:
-    """What a build leaves.
-
-    Attributes:
-        bundle: the bundle, also when a gate failed.
-        report: what was found out on the way.
-    """
-
-    bundle: Bundle
-    report: Report
-
-    @property
-    def passed(self) -> bool:
-        """True when no gate failed."""
-        return all(gate.passed for gate in self.report.gates)
-
-    def describe(self) -> dict[str, Any]:
-        """For programs."""
-        bundle = str(self.bundle.path)
-        return {"bundle": bundle, "passed": self.passed, **self.report.model_dump(mode="json")}
-
-    def text(self) -> str:
-        """For people."""
-        return summarize(self.report, self.bundle.path)
 
 
 def run_build(plan: Plan, cache: Cache, progress: Progress) -> BuildResult:
@@ -74,16 +46,17 @@ class _Build:
         self.progress = progress
         self.stages: list[StageEntry] = []
         self.notes = [*plan.notes]
+        self.measured: dict[Path, Measurement] = {}
 
     def run(self, out: Path) -> None:
         """Run every stage and write the bundle to `out`."""
         from edgebert.pipeline.stages.bundle import BundleInputs, write_bundle
         from edgebert.pipeline.stages.golden import Golden
         from edgebert.pipeline.stages.load import count_parameters
-        from edgebert.pipeline.stages.measure import measure
 
         plan = self.plan
-        checkpoint = self.load()
+        self.original = self.load()
+        checkpoint = self.prune() if plan.recipe.prune.wanted else self.original
         calibration = self.calibration(checkpoint)
         trials: list[Trial] = []
         models: dict[Format, Model] = {}
@@ -97,15 +70,7 @@ class _Build:
             models[format] = model
             if plan.data is not None:
                 drift[format] = self.drift(checkpoint, model, "test")
-            with self.progress.stage(f"measure {format} on this machine"):
-                measurement = measure(
-                    model.file,
-                    fp32_file=None if model.file == exported.file else exported.file,
-                    tokens=plan.target.lengths[0],
-                    threads=plan.target.threads,
-                    runs=plan.recipe.measure.runs,
-                    warmups=plan.recipe.measure.warmups,
-                )
+            measurement = self.measure(model, exported)
             measurements.append(measurement)
             gates += judge(
                 plan.limits,
@@ -129,7 +94,7 @@ class _Build:
                 source=SourceEntry(
                     model=plan.source.model,
                     allow_pickle=plan.source.allow_pickle,
-                    checkpoint_sha256=checkpoint.sha256,
+                    checkpoint_sha256=self.original.sha256,
                     data=plan.data_name,
                 ),
                 target=plan.target,
@@ -161,6 +126,15 @@ class _Build:
             for rows in (self.plan.data.dev, self.plan.data.test):
                 match_labels(rows, checkpoint.labels, checkpoint.task)
         return checkpoint
+
+    def prune(self) -> Checkpoint:
+        """The checkpoint as the recipe wants it pruned."""
+        from edgebert.pipeline.stages.prune import Prune
+
+        data, stage = self.plan.data, Prune(self.plan.recipe.prune)
+        inputs = [self.original.sha256, data.sha256 if data else ""]
+        folder = self.stage("prune", stage, inputs, lambda out: stage(self.original, data, out))
+        return Checkpoint(folder, self.original.name)
 
     def calibration(self, checkpoint: Checkpoint) -> tuple[TokenRow, ...]:
         """Tokenized calibration rows, all of one draw; none where there is no data."""
@@ -199,7 +173,7 @@ class _Build:
             InputError: none of the schemes could be built.
         """
         names = self.plan.candidates(format)
-        attempts: list[_Attempt] = []
+        attempts: list[Attempt] = []
         for name in names:
             attempts.append(self.attempt(checkpoint, format, name, exported, calibration))
             if attempts[-1].passed:
@@ -225,7 +199,7 @@ class _Build:
         name: str,
         exported: Model,
         calibration: Sequence[TokenRow],
-    ) -> "_Attempt":
+    ) -> Attempt:
         """Quantize and measure on the dev rows; a scheme that cannot be built is no error."""
         try:
             model = self.quantize(checkpoint, format, name, exported, calibration)
@@ -233,13 +207,36 @@ class _Build:
             raise
         except EdgebertError as error:
             failure = f"{error.what} ({error.where})" if error.where else error.what
-            return _Attempt(None, Trial(format=format, scheme=name, failure=failure))
+            return Attempt(None, Trial(format=format, scheme=name, failure=failure))
         drift = None
         if self.plan.data is not None:
             drift = self.drift(checkpoint, model, "dev")
         gates = judge(self.plan.limits, format, drift, model.size_mb)
-        trial = Trial(format=format, scheme=name, size_mb=model.size_mb, drift=drift)
-        return _Attempt(model, trial, all(gate.passed for gate in gates))
+        trial = Trial(
+            format=format,
+            scheme=name,
+            size_mb=model.size_mb,
+            latency_ratio=self.measure(model, exported).speedup,
+            drift=drift,
+        )
+        return Attempt(model, trial, all(gate.passed for gate in gates))
+
+    def measure(self, model: Model, exported: Model) -> Measurement:
+        """Latency on this machine, beside the fp32 file; never from an earlier build."""
+        from edgebert.pipeline.stages.measure import measure
+
+        if model.file not in self.measured:
+            name = f"measure {model.info.format} {model.info.scheme} on this machine"
+            with self.progress.stage(name):
+                self.measured[model.file] = measure(
+                    model.file,
+                    fp32_file=None if model.file == exported.file else exported.file,
+                    tokens=self.plan.target.lengths[0],
+                    threads=min(self.plan.target.threads, os.cpu_count() or 1),
+                    runs=self.plan.recipe.measure.runs,
+                    warmups=self.plan.recipe.measure.warmups,
+                )
+        return self.measured[model.file]
 
     def quantize(
         self,
@@ -265,7 +262,7 @@ class _Build:
         return Model(folder)
 
     def drift(self, checkpoint: Checkpoint, model: Model, split: Split) -> DriftReport:
-        """The drift of a model file on a split, against the fp32 checkpoint."""
+        """The drift of a model file on a split, against the fp32 checkpoint as it was loaded."""
         from edgebert.pipeline.stages.reference import Reference, ReferenceLogits
         from edgebert.pipeline.stages.validate import Validate
 
@@ -274,9 +271,9 @@ class _Build:
         settings = self.plan.recipe.validate_
         limit = settings.dev_rows if split == "dev" else settings.test_rows
         compute = Reference(split, limit or None, settings.seed)
-        inputs = [checkpoint.sha256, data.sha256]
+        inputs = [self.original.sha256, data.sha256]
         folder = self.stage(
-            f"reference {split}", compute, inputs, lambda out: compute(checkpoint, data, out)
+            f"reference {split}", compute, inputs, lambda out: compute(self.original, data, out)
         )
         reference = ReferenceLogits(folder, split)
         stage = Validate(seed=settings.seed)
@@ -300,18 +297,3 @@ class _Build:
         self.stages.append(entry)
         with self.progress.stage(name, cached=self.cache.has(key)):
             return self.cache.run(key, make)
-
-
-@dataclass(frozen=True)
-class _Attempt:
-    """A scheme that was tried: its file, if any, and whether it passed on the dev rows."""
-
-    model: Model | None
-    trial: Trial
-    passed: bool = False
-
-    @property
-    def drop(self) -> float:
-        """Drop of the task metric on the dev rows; infinite where it is no number."""
-        drop = self.trial.drift.metrics[0].drop if self.trial.drift else 0.0
-        return drop if math.isfinite(drop) else math.inf

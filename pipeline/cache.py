@@ -19,9 +19,7 @@ from pathlib import Path
 
 import platformdirs
 
-import edgebert.calibration
-import edgebert.pipeline
-import edgebert.targets
+from edgebert import calibration, targets
 from edgebert.pipeline.folders import replace_folder
 from edgebert.targets.errors import InputError
 
@@ -55,8 +53,8 @@ def library_versions() -> dict[str, str]:
 def source_sha256() -> str:
     """Hash over edgebert's own source, so that a changed stage does not find its old results."""
     digest = hashlib.sha256()
-    for package in (edgebert.pipeline, edgebert.calibration, edgebert.targets):
-        root = Path(str(package.__file__)).parent
+    for file_of_package in (__file__, calibration.__file__, targets.__file__):
+        root = Path(file_of_package).parent
         for file in sorted([*root.rglob("*.py"), *root.glob("templates/*")]):
             digest.update(str(file.relative_to(root)).encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()

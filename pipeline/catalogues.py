@@ -14,7 +14,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
     def line(cells: Sequence[str]) -> str:
         aligned = [
-            cell.rjust(width) if cell[:1].isdigit() else cell.ljust(width)
+            cell.rjust(width) if cell.replace(",", "").isdigit() else cell.ljust(width)
             for cell, width in zip(cells, widths, strict=True)
         ]
         return "  ".join(aligned).rstrip()
@@ -39,7 +39,7 @@ def models_table(name: str | None = None, as_json: bool = False) -> str:
             f"{key:<14} {value}" for key, value in fields.items() if value not in (None, "", {})
         )
     return table(
-        ("name", "family", "parameters", "layers", "license", "good for"),
+        ("name", "family", "parameters", "layers", "license", "hub id", "good for"),
         [_model_row(entry) for entry in entries],
     )
 
@@ -51,6 +51,7 @@ def _model_row(entry: CatalogueEntry) -> tuple[str, ...]:
         f"{entry.parameters:,}",
         str(entry.layers),
         entry.license or "unknown",
+        entry.hub_id or "shipped",
         entry.good_for,
     )
 

@@ -1,6 +1,7 @@
 """The command line: parse, call, print. The rest is the public API, `edgebert.pipeline`."""
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +25,7 @@ def _print_json(value: Any) -> None:
 
 
 @click.group(
+    "edgebert",
     cls=Group,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Example: edgebert build --model albert --target android-arm64",
@@ -105,6 +107,55 @@ def build(
     sys.exit(0 if result.passed else 1)
 
 
+@main.command(
+    epilog="\b\nExample: edgebert distill --teacher albert --student distilbert-like "
+    "--data clinc150 --out small"
+)
+@click.option("--teacher", required=True, help="Catalogue name, local folder or hub id.")
+@click.option(
+    "--student",
+    required=True,
+    help="albert-like, distilbert-like, tinybert-4, a configuration (.json), or a model.",
+)
+@click.option("--data", required=True, help="File or folder of rows, or a shipped set's name.")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Checkpoint folder.")
+@click.option("--unlabeled", help="More texts, for the teacher to label.")
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A setting: alpha, temperature, hidden_weight, learning_rate, ...",
+)
+@click.option("--epochs", type=float, help="Passes over the texts. [5]")
+@click.option("--seed", type=int, help="Of every random choice. [0]")
+@click.option("--finetune-teacher", is_flag=True, help="Train the teacher on --data first.")
+@click.option(
+    "--allow-pickle", is_flag=True, help="Read pytorch_model.bin where there is nothing else."
+)
+@_json_option
+@click.pass_obj
+def distill(
+    debug: bool,
+    /,
+    epochs: float | None,
+    seed: int | None,
+    overrides: tuple[str, ...],
+    as_json: bool,
+    **asked: Any,
+) -> None:
+    """Train a small student to answer as its teacher does."""
+    from edgebert import pipeline
+
+    given = {"epochs": epochs, "seed": seed}
+    overrides += tuple(f"{key}={value}" for key, value in given.items() if value is not None)
+    request = pipeline.DistillRequest(**asked, overrides=overrides)
+    result = pipeline.distill(request, show=True, debug=debug)
+    if os.environ.get("RANK", "0") != "0":  # of `accelerate launch`: that of rank 0 prints
+        return
+    _print_json(result.describe()) if as_json else click.echo(result.text())
+
+
 @main.command(epilog="Example: edgebert validate artifacts/albert-android-arm64")
 @click.argument("bundle", type=click.Path(path_type=Path))
 @click.option("--data", help="Other labeled rows than those it was built with.")
@@ -163,6 +214,7 @@ def measure(bundle: Path, runner: str, threads: int | None, runs: int, as_json: 
 def predict(bundle: Path, texts: tuple[str, ...], format: Any, as_json: bool) -> None:
     """Label texts, or one text a line from standard input."""
     from edgebert import pipeline
+    from edgebert.pipeline.summary import answer_text
 
     lines = texts or tuple(line.rstrip("\n") for line in sys.stdin)
     answers = pipeline.predict(bundle, lines, format=format)
@@ -170,14 +222,14 @@ def predict(bundle: Path, texts: tuple[str, ...], format: Any, as_json: bool) ->
         _print_json(answers)
         return
     for answer in answers:
-        click.echo(json.dumps(answer, ensure_ascii=False))
+        click.echo(answer_text(answer))
 
 
 @main.command(epilog="Example: edgebert inspect artifacts/albert-android-arm64")
 @click.argument("path", type=click.Path(path_type=Path), metavar="BUNDLE|CHECKPOINT")
 @_json_option
 def inspect(path: Path, as_json: bool) -> None:
-    """Show sizes, parameters, operators and precision of what a folder holds."""
+    """Show what is in a bundle or a checkpoint."""
     from edgebert import pipeline
 
     found = pipeline.inspect(path)

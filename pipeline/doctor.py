@@ -129,7 +129,7 @@ def _cache() -> Check:
     root = Cache().root
     existing = next(folder for folder in (root, *root.parents) if folder.exists())
     free_gb = shutil.disk_usage(existing).free / 1e9
-    writable = os.access(existing, os.W_OK)
+    writable = existing.is_dir() and os.access(existing, os.W_OK)
     return Check(
         "cache",
         f"{root}, {free_gb:.1f} GB free",

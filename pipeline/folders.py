@@ -9,6 +9,8 @@ from pathlib import Path
 
 from edgebert.targets.errors import InputError, MachineError
 
+FULL_BYTES = 1 << 20  # less than this is free where a library's write has failed for want of it
+
 
 @contextmanager
 def replace_folder(
@@ -57,6 +59,14 @@ def replace_folder(
                 f"free some space, or {cure}",
             ) from error
         raise InputError(f"cannot write: {error}", str(out), cure) from error
+    except (InputError, MachineError):
+        raise
+    except Exception as error:  # libraries have errors of their own for a file that is cut short
+        if shutil.disk_usage(staging.parent).free < FULL_BYTES:
+            raise MachineError(
+                "the disk is full", str(out), f"free some space, or {cure}"
+            ) from error
+        raise
     finally:
         if older.exists() and not out.exists():
             older.rename(out)

@@ -43,7 +43,10 @@ def hub_snapshot(hub_id: str, allow_pickle: bool) -> Path:
         cached = snapshot(local_files_only=True)
         if any(cached.glob("*.safetensors")) or (allow_pickle and any(cached.glob("*.bin"))):
             return cached
-    cure = f"where there is a network: `hf download {hub_id} --local-dir M`; here: `--model ./M`"
+    cure = (
+        f"`hf download {hub_id} --local-dir M` where there is a network, then --model ./M; "
+        "or --init random for sizes and speeds"
+    )
     try:
         return snapshot(local_files_only=False)
     except GatedRepoError as error:

@@ -43,7 +43,7 @@ class FileInspection(_Found):
         bytes_by_dtype: stored weights, by precision.
         largest: the largest tensors.
         operators: operator -> newest version used; empty for a checkpoint.
-        minimum_runtime: lowest version of the runtime that runs it.
+        minimum_runtime: runtime and its lowest version that runs it.
     """
 
     file: str
@@ -98,7 +98,7 @@ class Inspection(_Found):
                 used = ", ".join(f"{name} v{version}" for name, version in file.operators.items())
                 lines.append(f"  operators: {used}")
             if file.minimum_runtime:
-                lines.append(f"  needs at least runtime {file.minimum_runtime}")
+                lines.append(f"  needs at least {file.minimum_runtime}")
         return "\n".join(lines)
 
 
@@ -144,6 +144,14 @@ def _bundle(bundle: Bundle) -> Inspection:
 
 def _checkpoint(path: Path) -> Inspection:
     checkpoint = Checkpoint(path, path.resolve().name)
+    try:
+        family, labels = checkpoint.family.model_type, len(checkpoint.labels)
+    except InputError:
+        raise
+    except Exception as error:  # transformers has exceptions of its own
+        reason = " ".join(str(error).split())[:200]
+        config = str(path / "config.json")
+        raise InputError(f"not a valid configuration: {reason}", config) from error
     files, parameters = [], 0
     for file in sorted(path.glob("*.safetensors")):
         stored = _safetensors(file)
@@ -156,10 +164,10 @@ def _checkpoint(path: Path) -> Inspection:
     return Inspection(
         kind="checkpoint",
         name=checkpoint.name,
-        family=checkpoint.family.model_type,
+        family=family,
         task=checkpoint.task,
         parameters=parameters,
-        labels=len(checkpoint.labels),
+        labels=labels,
         max_length=checkpoint.max_length,
         files=tuple(files),
     )

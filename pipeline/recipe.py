@@ -5,9 +5,9 @@ import tomllib
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from edgebert.targets.errors import InputError
 from edgebert.targets.toml_lines import line_of
@@ -30,6 +30,47 @@ class CalibrationSettings(_Stage):
 
     rows: int = Field(default=128, ge=1)
     seed: Seed = 0
+
+
+def _check_kept(value: Any) -> Any:
+    whole = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+    if not whole and not (isinstance(value, float) and 0 < value < 1):
+        raise ValueError("give how many are kept, from 1, or a share between 0.0 and 1.0")
+    return value
+
+
+Kept = Annotated[int | float, BeforeValidator(_check_kept)]
+
+
+class PruneSettings(_Stage):
+    """What is kept of the model; nothing is pruned that is not named.
+
+    Attributes:
+        heads: attention heads of a layer: an integer is how many are kept, a number with a point
+            the share (0.75 of 12 keeps 9).
+        ffn: neurons of a feed-forward network, in the same way.
+        layers: layers, in the same way.
+        vocabulary: keep the tokens that the train texts use, and what spells any other text.
+        embedding_size: numbers of a stored word vector, by singular value decomposition.
+        importance: `taylor` on train texts, or `magnitude`, which is taken where there is no data.
+        rows: texts that importance is measured on, drawn from the train split.
+        seed: of the draw.
+    """
+
+    heads: Kept | None = None
+    ffn: Kept | None = None
+    layers: Kept | None = None
+    vocabulary: bool = False
+    embedding_size: int | None = Field(default=None, ge=1)
+    importance: Literal["taylor", "magnitude"] = "taylor"
+    rows: int = Field(default=256, ge=1)
+    seed: Seed = 0
+
+    @property
+    def wanted(self) -> bool:
+        """True where anything is pruned."""
+        sizes = (self.heads, self.ffn, self.layers, self.embedding_size)
+        return self.vocabulary or any(size is not None for size in sizes)
 
 
 class QuantizeSettings(_Stage):
@@ -95,6 +136,7 @@ class Recipe(_Stage):
 
     name: str
     description: str = ""
+    prune: PruneSettings = PruneSettings()
     calibration: CalibrationSettings = CalibrationSettings()
     quantize: QuantizeSettings = QuantizeSettings()
     validate_: ValidateSettings = Field(default=ValidateSettings(), alias="validate")

@@ -7,6 +7,7 @@ first; `wi7` is int8 in a range of 7 bits, `b128` a scale for every 128 inputs o
 `smooth` SmoothQuant first.
 """
 
+import difflib
 from dataclasses import dataclass
 from typing import Literal
 
@@ -197,5 +198,10 @@ def find_scheme(name: str, format: Format) -> Scheme:
     """
     known = {scheme.name: scheme for scheme in SCHEMES if format in scheme.formats}
     if name not in known:
-        raise InputError(f"no scheme '{name}' for {format}", "", f"known: {', '.join(known)}")
+        near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
+        raise InputError(
+            f"no scheme '{name}' for {format}",
+            f"nearest: {', '.join(near)}" if near else "",
+            f"known: {', '.join(known)}",
+        )
     return known[name]

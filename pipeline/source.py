@@ -10,7 +10,7 @@ from edgebert.pipeline.catalogue import CatalogueEntry, find_entry, has_entry, u
 from edgebert.targets.errors import InputError
 
 SHIPPED = "albert"
-_SHIPPED_FOLDER = Path(__file__).parent / "models" / SHIPPED
+SHIPPED_FOLDER = Path(__file__).parent / "models" / SHIPPED
 _SUFFIXES = (
     ".json",
     ".safetensors",
@@ -84,8 +84,8 @@ def find_source(model: str, *, allow_pickle: bool = False, init_random: bool = F
         entry = find_entry(model)
         return Source(model, entry.name, None, entry)
     if model == SHIPPED:
-        about = tomllib.loads((_SHIPPED_FOLDER / "model.toml").read_text(encoding="utf-8"))
-        return Source(model, SHIPPED, _SHIPPED_FOLDER, **about)
+        about = tomllib.loads((SHIPPED_FOLDER / "model.toml").read_text(encoding="utf-8"))
+        return Source(model, SHIPPED, SHIPPED_FOLDER, **about)
     folder = Path(model).expanduser()
     if folder.is_dir():
         return Source(model, folder.resolve().name, folder.resolve(), allow_pickle=allow_pickle)

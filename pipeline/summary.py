@@ -1,6 +1,7 @@
 """A report in the few lines that a terminal shows."""
 
 from pathlib import Path
+from typing import Any
 
 from edgebert.pipeline.drift import DriftReport, Gate
 from edgebert.pipeline.stages.measure import Measurement
@@ -35,6 +36,16 @@ def drift_lines(drift: DriftReport) -> list[str]:
             f"{drift.cosine_mean:.4f} mean, {drift.cosine_min:.4f} lowest ({drift.runtime})"
         )
     return lines
+
+
+def answer_text(answer: dict[str, Any]) -> str:
+    """An answer of `predict` for people: label, score and text, with tabs between them."""
+    if "tags" in answer:
+        return " ".join(f"{tag['token']}/{tag['label']}" for tag in answer["tags"])
+    found = answer.get("labels", answer.get("label", answer.get("value")))
+    label = ",".join(found) if isinstance(found, list) else str(found)
+    score = f"{answer['score']:.4f}" if "score" in answer else ""
+    return f"{label}\t{score}\t{answer['text']}"
 
 
 def failed_lines(gates: tuple[Gate, ...]) -> list[str]:

@@ -105,7 +105,7 @@ def validate_bundle(
     for format in bundle.formats:
         with progress.stage(f"validate {format}"):
             drift[format] = Validate(seed=settings.seed)(
-                checkpoint, bundle.model(format), rows, logits
+                checkpoint, bundle.model(format), rows, logits, bundle
             )
         gates += judge(limits, format, drift[format], random_weights=manifest.random_weights)
     return Validation(path, drift, tuple(gates))

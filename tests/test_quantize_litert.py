@@ -1,15 +1,18 @@
 """Quantized TFLite: what is stored in int8, scales, versions, and how far the logits move."""
 
+import copy
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from ai_edge_litert import schema_py_generated as schema
 
 from edgebert.pipeline.artifact import Checkpoint, Model, TokenRow
 from edgebert.pipeline.runtimes.run import open_session
-from edgebert.pipeline.runtimes.tflite_file import TfliteFile
+from edgebert.pipeline.runtimes.tflite_file import LARGE, TfliteFile
+from edgebert.pipeline.runtimes.tflite_rewrite import merge_rounding_twins
 from edgebert.pipeline.runtimes.tflite_versions import newest_versions
 from edgebert.pipeline.schemes import SchemeError, find_scheme
 from edgebert.pipeline.stages.export_litert import ExportLitert
@@ -86,7 +89,7 @@ def test_old_runtimes_are_refused(bert: tuple[Checkpoint, Model], tmp_path: Path
         model = QuantizeLitert(find_scheme(name, "tflite"), limits)(
             checkpoint, fp32, (), tmp_path / name
         )
-        assert model.info.minimum_runtime == "2.9"
+        assert model.info.minimum_runtime == "TensorFlow Lite 2.9"
 
 
 def test_same_input_gives_same_bytes(bert: tuple[Checkpoint, Model], tmp_path: Path) -> None:
@@ -138,3 +141,30 @@ def test_an_infinite_scale_is_refused(bert: tuple[Checkpoint, Model], tmp_path: 
     tensor.quantization.scale = np.array([np.inf], np.float32)
     with pytest.raises(SchemeError, match="scale of inf"):
         check_stored(tflite, scheme)
+
+
+@pytest.mark.parametrize(("changed", "merged"), [(1, True), (4_000, False)])
+def test_weights_that_differ_by_rounding_are_stored_once(
+    changed: int, merged: bool, bert: tuple[Checkpoint, Model], tmp_path: Path
+) -> None:
+    stage = QuantizeLitert(find_scheme("dynamic_wi8c_afp32", "tflite"))
+    model = TfliteFile(stage(*bert, (), tmp_path / "int8").file).model
+    users = [
+        tensor
+        for graph in model.subgraphs
+        for tensor in graph.tensors
+        if tensor.type == schema.TensorType.INT8
+        and model.buffers[tensor.buffer].data is not None
+        and len(model.buffers[tensor.buffer].data) > LARGE
+    ]
+    original = users[0].buffer
+    same = [tensor for tensor in users if tensor.buffer == original]
+    assert len(same) > 1, "two lengths share it"
+    twin = copy.copy(model.buffers[original])
+    values = np.frombuffer(bytes(twin.data), np.int8).copy()
+    values[:changed] += np.where(values[:changed] < 127, 1, -1).astype(np.int8)
+    twin.data = values.view(np.uint8)
+    model.buffers.append(twin)
+    same[-1].buffer = len(model.buffers) - 1
+    merge_rounding_twins(model)
+    assert (same[-1].buffer == original) == merged

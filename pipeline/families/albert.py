@@ -1,6 +1,6 @@
 """ALBERT (Lan et al. 2019, arXiv:1909.11942): one layer for every depth, embeddings E -> H."""
 
-from edgebert.pipeline.families.family import Family
+from edgebert.pipeline.families.family import Cut, Family, Parts
 
 FAMILY = Family(
     model_type="albert",
@@ -14,4 +14,11 @@ FAMILY = Family(
     },
     layer_path="albert.encoder.albert_layer_groups",
     embedding_path="albert.embeddings.word_embeddings",
+    heads=(
+        Parts(
+            "albert_layers.*.attention", (Cut("query"), Cut("key"), Cut("value"), Cut("dense", 1))
+        ),
+    ),
+    neurons=(Parts("albert_layers.*", (Cut("ffn"), Cut("ffn_output", 1))),),
+    embedding_projection="albert.encoder.embedding_hidden_mapping_in",
 )

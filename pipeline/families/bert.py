@@ -3,7 +3,7 @@
 TinyBERT, mBERT, ClinicalBERT, SciBERT, BERT-wwm, chinese-roberta-wwm-ext, MacBERT, MiniLM.
 """
 
-from edgebert.pipeline.families.family import Family
+from edgebert.pipeline.families.family import BERT_HEADS, BERT_NEURONS, Family
 
 FAMILY = Family(
     model_type="bert",
@@ -16,4 +16,6 @@ FAMILY = Family(
     },
     layer_path="bert.encoder.layer",
     embedding_path="bert.embeddings.word_embeddings",
+    heads=(BERT_HEADS,),
+    neurons=(BERT_NEURONS,),
 )

@@ -1,6 +1,6 @@
 """DeBERTa (He et al. 2020, arXiv:2006.03654): content and relative position disentangled."""
 
-from edgebert.pipeline.families.family import Family
+from edgebert.pipeline.families.family import BERT_NEURONS, Cut, Family, Parts
 
 FAMILY = Family(
     model_type="deberta",
@@ -18,4 +18,20 @@ FAMILY = Family(
     layer_path="deberta.encoder.layer",
     embedding_path="deberta.embeddings.word_embeddings",
     mask="binary",
+    heads=(
+        Parts(
+            "attention",
+            (
+                Cut("self.in_proj"),  # query, key and value of a head side by side
+                Cut("self.q_bias"),
+                Cut("self.v_bias"),
+                Cut("self.pos_proj"),
+                Cut("self.pos_q_proj"),
+                Cut("output.dense", 1),
+            ),
+        ),
+    ),
+    neurons=(BERT_NEURONS,),
+    embedding_projection="deberta.embeddings.embed_proj",
+    projects_normalized=False,
 )

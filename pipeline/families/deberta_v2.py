@@ -1,6 +1,6 @@
 """DeBERTa v2 and v3 (He et al. 2021, arXiv:2111.09543): logarithmic position buckets."""
 
-from edgebert.pipeline.families.family import Family
+from edgebert.pipeline.families.family import BERT_NEURONS, Cut, Family, Parts
 
 FAMILY = Family(
     model_type="deberta-v2",
@@ -21,4 +21,20 @@ FAMILY = Family(
     layer_path="deberta.encoder.layer",
     embedding_path="deberta.embeddings.word_embeddings",
     mask="binary",
+    heads=(
+        Parts(
+            "attention",
+            (
+                Cut("self.query_proj"),
+                Cut("self.key_proj"),
+                Cut("self.value_proj"),
+                Cut("self.pos_key_proj"),
+                Cut("self.pos_query_proj"),
+                Cut("output.dense", 1),
+            ),
+        ),
+    ),
+    neurons=(BERT_NEURONS,),
+    embedding_projection="deberta.embeddings.embed_proj",
+    projects_normalized=False,
 )

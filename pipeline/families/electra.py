@@ -1,6 +1,6 @@
 """ELECTRA (Clark et al. 2020, arXiv:2003.10555): a discriminator with embeddings E -> H."""
 
-from edgebert.pipeline.families.family import Family
+from edgebert.pipeline.families.family import BERT_HEADS, BERT_NEURONS, Family
 
 FAMILY = Family(
     model_type="electra",
@@ -14,4 +14,7 @@ FAMILY = Family(
     },
     layer_path="electra.encoder.layer",
     embedding_path="electra.embeddings.word_embeddings",
+    heads=(BERT_HEADS,),
+    neurons=(BERT_NEURONS,),
+    embedding_projection="electra.embeddings_project",
 )

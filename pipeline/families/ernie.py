@@ -1,6 +1,6 @@
 """ERNIE (Sun et al. 2019, arXiv:1904.09223; 3.0: arXiv:2107.02137): BERT with task types."""
 
-from edgebert.pipeline.families.family import Family
+from edgebert.pipeline.families.family import BERT_HEADS, BERT_NEURONS, Family
 
 FAMILY = Family(
     model_type="ernie",
@@ -14,4 +14,6 @@ FAMILY = Family(
     },
     layer_path="ernie.encoder.layer",
     embedding_path="ernie.embeddings.word_embeddings",
+    heads=(BERT_HEADS,),
+    neurons=(BERT_NEURONS,),
 )

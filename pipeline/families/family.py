@@ -32,6 +32,42 @@ def additive_mask(visible: "Tensor", masked: float = MASKED) -> "Tensor":
     return (1.0 - real) * (masked + ALL_MASKED * nothing)
 
 
+@dataclass(frozen=True)
+class Cut:
+    """A matrix with a part for each attention head, or for each neuron.
+
+    Attributes:
+        path: to a module, whose weight is meant and where `axis` is 0 its bias too, or to a
+            parameter. What a model does not have is passed over.
+        axis: the axis of the parts.
+        blocks: how often all parts follow each other along it (query, key and value in one: 3).
+    """
+
+    path: str
+    axis: int = 0
+    blocks: int = 1
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Matrices whose parts are pruned together.
+
+    Attributes:
+        path: from a layer to the module they are in, empty for the layer itself; `*` is every
+            module of a list.
+        cuts: the matrices; the last one is the linear module that reads what the parts give.
+    """
+
+    path: str
+    cuts: tuple[Cut, ...]
+
+
+BERT_HEADS = Parts(
+    "attention", (Cut("self.query"), Cut("self.key"), Cut("self.value"), Cut("output.dense", 1))
+)
+BERT_NEURONS = Parts("", (Cut("intermediate.dense"), Cut("output.dense", 1)))
+
+
 def _leave(model: "nn.Module", lengths: tuple[int, ...]) -> None:
     """The default of `Family.prepare`: nothing to change."""
 
@@ -54,6 +90,15 @@ class Family:
             [batch, 1, 1, seq] with 0 and a negative constant, `binary` is [batch, seq] of 0 and 1.
         masked: the constant of the additive mask.
         pads_left: True where padding goes before the text (XLNet reads the last token).
+        heads: where the attention heads of a layer are; empty where they cannot be pruned.
+        head_size_field: field of the configuration that keeps the size of a head.
+        shared_heads: matrices outside of the layers, by their path from the classifier model, with
+            a part for each head of every layer: all layers then keep the same heads.
+        neurons: where the neurons of a layer's feed-forward networks are.
+        neurons_field: field of the configuration with their number.
+        embedding_projection: path from the classifier model to the projection of embeddings of
+            another size to the hidden size; None where the architecture has none.
+        projects_normalized: False where the embeddings are normalized after that projection.
         prepare: changes a loaded model in place before export, where an exporter cannot take it as
             it is; it is given the token lengths the export is for (empty: dynamic).
     """
@@ -68,6 +113,13 @@ class Family:
     mask: Literal["additive", "binary"] = "additive"
     masked: float = MASKED
     pads_left: bool = False
+    heads: tuple[Parts, ...] = ()
+    head_size_field: str = "attention_head_size"
+    shared_heads: tuple[Cut, ...] = ()
+    neurons: tuple[Parts, ...] = ()
+    neurons_field: str = "intermediate_size"
+    embedding_projection: str | None = None
+    projects_normalized: bool = True
     prepare: Callable[["nn.Module", tuple[int, ...]], None] = _leave
 
     def max_length(self, config: "PreTrainedConfig") -> int:

@@ -1,6 +1,6 @@
 """MobileBERT (Sun et al. 2020, arXiv:2004.02984): bottlenecks, NoNorm, trigram embeddings."""
 
-from edgebert.pipeline.families.family import Family
+from edgebert.pipeline.families.family import BERT_HEADS, BERT_NEURONS, Family, Parts
 
 FAMILY = Family(
     model_type="mobilebert",
@@ -16,4 +16,6 @@ FAMILY = Family(
     layer_path="mobilebert.encoder.layer",
     embedding_path="mobilebert.embeddings.word_embeddings",
     masked=-1e4,  # nothing normalizes what goes into attention: scores of hundreds occur
+    heads=(BERT_HEADS,),
+    neurons=(BERT_NEURONS, Parts("ffn.*", BERT_NEURONS.cuts)),
 )

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from edgebert.pipeline.families.family import Family, additive_mask
+from edgebert.pipeline.families.family import Cut, Family, Parts, additive_mask
 
 if TYPE_CHECKING:
     from torch import nn
@@ -66,4 +66,7 @@ FAMILY = Family(
     token_types="never",
     mask="binary",
     prepare=_prepare,
+    heads=(Parts("attn", (Cut("Wqkv", blocks=3), Cut("Wo", 1))),),
+    head_size_field="head_dim",
+    neurons=(Parts("mlp", (Cut("Wi", blocks=2), Cut("Wo", 1))),),  # the neuron and its gate
 )

@@ -1,6 +1,6 @@
 """MPNet (Song et al. 2020, arXiv:2004.09297): absolute and relative positions, no token types."""
 
-from edgebert.pipeline.families.family import Family
+from edgebert.pipeline.families.family import BERT_NEURONS, Cut, Family, Parts
 
 FAMILY = Family(
     model_type="mpnet",
@@ -16,4 +16,7 @@ FAMILY = Family(
     embedding_path="mpnet.embeddings.word_embeddings",
     positions_after_padding=True,
     token_types="never",
+    heads=(Parts("attention.attn", (Cut("q"), Cut("k"), Cut("v"), Cut("o", 1))),),
+    shared_heads=(Cut("mpnet.encoder.relative_attention_bias", 1),),
+    neurons=(BERT_NEURONS,),
 )

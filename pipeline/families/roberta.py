@@ -1,6 +1,6 @@
 """RoBERTa (Liu et al. 2019, arXiv:1907.11692), DistilRoBERTa: one token type, BPE."""
 
-from edgebert.pipeline.families.family import Family
+from edgebert.pipeline.families.family import BERT_HEADS, BERT_NEURONS, Family
 
 FAMILY = Family(
     model_type="roberta",
@@ -16,4 +16,6 @@ FAMILY = Family(
     layer_path="roberta.encoder.layer",
     embedding_path="roberta.embeddings.word_embeddings",
     positions_after_padding=True,
+    heads=(BERT_HEADS,),
+    neurons=(BERT_NEURONS,),
 )

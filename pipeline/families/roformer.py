@@ -1,6 +1,6 @@
 """RoFormer (Su et al. 2021, arXiv:2104.09864): rotary position embeddings."""
 
-from edgebert.pipeline.families.family import Family
+from edgebert.pipeline.families.family import BERT_HEADS, BERT_NEURONS, Family
 
 FAMILY = Family(
     model_type="roformer",
@@ -14,4 +14,7 @@ FAMILY = Family(
     },
     layer_path="roformer.encoder.layer",
     embedding_path="roformer.embeddings.word_embeddings",
+    heads=(BERT_HEADS,),
+    neurons=(BERT_NEURONS,),
+    embedding_projection="roformer.embeddings_project",
 )

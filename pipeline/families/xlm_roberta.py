@@ -1,6 +1,6 @@
 """XLM-RoBERTa (Conneau et al. 2019, arXiv:1911.02116): RoBERTa over 100 languages."""
 
-from edgebert.pipeline.families.family import Family
+from edgebert.pipeline.families.family import BERT_HEADS, BERT_NEURONS, Family
 
 FAMILY = Family(
     model_type="xlm-roberta",
@@ -16,4 +16,6 @@ FAMILY = Family(
     layer_path="roberta.encoder.layer",
     embedding_path="roberta.embeddings.word_embeddings",
     positions_after_padding=True,
+    heads=(BERT_HEADS,),
+    neurons=(BERT_NEURONS,),
 )

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from edgebert.pipeline.families.family import Family
+from edgebert.pipeline.families.family import Cut, Family, Parts
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -42,4 +42,6 @@ FAMILY = Family(
     mask="binary",
     pads_left=True,
     prepare=_prepare,
+    neurons=(Parts("ff", (Cut("layer_1"), Cut("layer_2", 1))),),
+    neurons_field="d_inner",
 )

@@ -204,6 +204,6 @@ def describe(folder: Path, scheme: str, max_length: int) -> Model:
         operators=operators(proto),
         opset=next(entry.version for entry in proto.opset_import if entry.domain == ""),
         ir_version=proto.ir_version,
-        minimum_runtime=minimum_runtime(proto),
+        minimum_runtime=f"onnxruntime {minimum_runtime(proto)}",
     )
     return Model.write_info(folder, info)

@@ -118,6 +118,7 @@ class TfliteFile:
                 for name, tensor in named
             )
 
+        release = minimum_runtime(self.operators)
         return ModelInfo(
             format="tflite",
             scheme=scheme,
@@ -126,7 +127,7 @@ class TfliteFile:
             lengths=lengths,
             max_length=min(max_length, lengths[-1]),
             operators=self.operators,
-            minimum_runtime=minimum_runtime(self.operators),
+            minimum_runtime=f"TensorFlow Lite {release}" if release else "",
         )
 
     def _tensors(self) -> list[Any]:

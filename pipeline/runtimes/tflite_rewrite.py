@@ -13,6 +13,7 @@ from edgebert.targets.errors import MachineError
 ALIGNMENT = 16  # `force_align` of a buffer in the TFLite schema
 MAX_BYTES = 2**31 - 1  # a flatbuffer's offsets are signed 32 bits
 INT8_MAX = 127
+TWIN_SHARE = 1e-3  # of the elements of two roundings of one matrix that may differ, by one step
 
 
 class _Builder(flatbuffers.Builder):
@@ -51,14 +52,44 @@ def tidy(model: Any) -> None:
         index: first.setdefault(b"" if buffer.data is None else bytes(buffer.data), index)
         for index, buffer in enumerate(model.buffers)
     }
-    kept = sorted(set(new_index.values()) | {0})
-    position = {index: place for place, index in enumerate(kept)}
-    model.buffers = [model.buffers[index] for index in kept]
-    for holder in [
+    holders = [
         *(tensor for graph in model.subgraphs for tensor in graph.tensors),
         *(model.metadata or []),
-    ]:
+    ]
+    kept = sorted({new_index[holder.buffer] for holder in holders} | {0})
+    position = {index: place for place, index in enumerate(kept)}
+    model.buffers = [model.buffers[index] for index in kept]
+    for holder in holders:
         holder.buffer = position[new_index[holder.buffer]]
+
+
+def merge_rounding_twins(model: Any) -> None:
+    """Point int8 weights that differ by rounding alone to one buffer, in place.
+
+    A matrix that several depths share is quantized once for each. Its scales can differ in the last
+    bit from depth to depth, and then some elements halfway between two steps differ by one step.
+    """
+    distinct: dict[tuple[int, ...], dict[int, Any]] = {}
+    twin: dict[int, int] = {}
+    for tensor in (tensor for graph in model.subgraphs for tensor in graph.tensors):
+        data = model.buffers[tensor.buffer].data
+        if tensor.type != schema.TensorType.INT8 or data is None or len(data) <= LARGE:
+            continue
+        if tensor.buffer not in twin:
+            values = np.frombuffer(bytes(data), np.int8).astype(np.int16)
+            known = distinct.setdefault(shape_of(tensor), {})
+            twin[tensor.buffer] = next(
+                (index for index, other in known.items() if _differ_by_rounding(values, other)),
+                tensor.buffer,
+            )
+            if twin[tensor.buffer] == tensor.buffer:
+                known[tensor.buffer] = values
+        tensor.buffer = twin[tensor.buffer]
+
+
+def _differ_by_rounding(first: Any, second: Any) -> bool:
+    difference = np.abs(first - second)
+    return bool(difference.max() <= 1 and difference.mean() < TWIN_SHARE)
 
 
 def write_tflite(model: Any, file: Path) -> None:

@@ -117,12 +117,13 @@ class Collator:
                 sequences, batch_first=True, padding_value=value, padding_side=side
             )
 
-        ids = [torch.tensor(row["input_ids"]) for row in rows]
+        ids = [torch.tensor(row["input_ids"], dtype=torch.long) for row in rows]
         batch = {
             "input_ids": pad(ids, self.pad_id),
             "attention_mask": pad([torch.ones_like(each) for each in ids], 0),
             "labels": torch.stack([row["labels"] for row in rows]),
         }
         if self.token_types:
-            batch["token_type_ids"] = pad([torch.tensor(row["token_type_ids"]) for row in rows], 0)
+            types = [torch.tensor(row["token_type_ids"], dtype=torch.long) for row in rows]
+            batch["token_type_ids"] = pad(types, 0)
         return batch

@@ -16,7 +16,12 @@ from edgebert.pipeline.stages.batches import Collator, Texts
 from edgebert.pipeline.stages.checkpoints import save_checkpoint
 from edgebert.pipeline.stages.distillation_loss import Distillation, LossSettings, match_columns
 from edgebert.pipeline.stages.layer_sharing import ShareLayers, final_parameters, keep_one_group
-from edgebert.pipeline.stages.training import Report, TrainingSettings, run_training
+from edgebert.pipeline.stages.training import (
+    Report,
+    TrainingSettings,
+    is_main_process,
+    run_training,
+)
 from edgebert.targets.errors import InputError
 
 
@@ -50,7 +55,7 @@ class _PairedCollator:
         return {"student": batch, "teacher": teacher, "labels": labels, "aligned": aligned}
 
 
-@settings(frozen=True, config=ConfigDict(extra="forbid"))
+@settings(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
 class Distill(LossSettings):
     """Train a student.
 
@@ -118,6 +123,8 @@ class Distill(LossSettings):
         run_training(module, paired, collator, self.training, work, callbacks, report)
         if grouped:
             keep_one_group(model, layers)
+        if not is_main_process():
+            return Checkpoint(out, student.name)
         return save_checkpoint(model, student.tokenizer, out, student.name)
 
 

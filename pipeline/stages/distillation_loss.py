@@ -1,4 +1,4 @@
-"""The loss of one batch: student and teacher read the same texts, and their insides are compared."""
+"""The loss of one batch, which student and teacher both read."""
 
 from typing import Any
 
@@ -110,7 +110,8 @@ class Distillation(nn.Module):
         """Loss of one batch.
 
         Args:
-            student, teacher: ids, mask and types [batch, seq] of the texts as each reads them.
+            student: ids, mask and types [batch, seq] of the texts as the student reads them.
+            teacher: the same as the teacher does.
             labels: the targets.
             aligned: whether both cut the text into the same tokens [batch].
         """

@@ -13,7 +13,12 @@ from edgebert.pipeline.artifact import Checkpoint, Task
 from edgebert.pipeline.stages.batches import Collator, Texts
 from edgebert.pipeline.stages.checkpoints import save_checkpoint
 from edgebert.pipeline.stages.losses import label_loss
-from edgebert.pipeline.stages.training import Report, TrainingSettings, run_training
+from edgebert.pipeline.stages.training import (
+    Report,
+    TrainingSettings,
+    is_main_process,
+    run_training,
+)
 from edgebert.targets.errors import InputError
 
 PROBLEM_TYPES = {
@@ -84,6 +89,8 @@ class Finetune:
         texts = Texts(data.train, labels, checkpoint, self.training.max_length, task)
         module = _Classifier(model, task)
         run_training(module, texts, Collator.of(checkpoint), self.training, work, report=report)
+        if not is_main_process():
+            return Checkpoint(out, checkpoint.name)
         return save_checkpoint(model, checkpoint.tokenizer, out, checkpoint.name)
 
 

@@ -17,7 +17,7 @@ from edgebert.targets.errors import InputError
 
 _IN_PLACE = "folder.txt"
 _NOTES = "notes.json"
-HEAD_CURE = "fine-tune it for your labels first: `edgebert distill` trains a classifier"
+HEAD_CURE = "fine-tune it for your labels first, as `edgebert distill --finetune-teacher` does"
 
 
 def resolve_model(
@@ -144,8 +144,12 @@ def _from_pretrained(checkpoint: Checkpoint, **arguments: Any) -> tuple[Any, dic
     from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
     from transformers.utils import logging
 
+    from edgebert.pipeline.stages.pruned_model import FIELD, pruned_class
+
     heads = {"token": AutoModelForTokenClassification}
-    auto = heads.get(checkpoint.task, AutoModelForSequenceClassification)
+    auto: Any = heads.get(checkpoint.task, AutoModelForSequenceClassification)
+    if hasattr(checkpoint.config, FIELD):  # the folder's own copy of this code is not run
+        auto = pruned_class(checkpoint.config)
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     model, info = auto.from_pretrained(

@@ -23,14 +23,15 @@ def soft_target_loss(
     temperature: float,
     task: Task = "single_label",
 ) -> torch.Tensor:
-    """alpha * label loss + (1 - alpha) * T^2 * KL.
+    """The soft targets: alpha * label loss + (1 - alpha) * T^2 * KL.
 
     Hinton et al. 2015, arXiv:1503.02531; in the form of DistilBERT, arXiv:1910.01108. With several
     labels the KL is that of one Bernoulli a label; for regression it is the squared error to the
     teacher's number, which has no temperature.
 
     Args:
-        student, teacher: logits [batch, labels].
+        student: logits [batch, labels].
+        teacher: the same.
         targets: as `target_tensor` has them.
         alpha: weight of the labels.
         temperature: T, softens both distributions.
@@ -85,9 +86,10 @@ def hidden_state_loss(
     At the embedding output it is their embedding loss (equation 9).
 
     Args:
-        student, teacher: hidden states [batch, seq, hidden], the student's already projected; their
-            padding may differ.
-        student_mask, mask: which tokens to compare [batch, seq], bool, the same number of each row.
+        student: hidden states [batch, seq, hidden], projected to the teacher's width.
+        teacher: the same; its padding may differ.
+        student_mask: which of the student's tokens to compare [batch, seq], bool.
+        mask: which of the teacher's, the same number of each row.
     """
     return functional.mse_loss(student[student_mask].float(), teacher[mask].float())
 
@@ -101,7 +103,8 @@ def attention_loss(
     summed over the keys, so that long texts count as much as short ones.
 
     Args:
-        student, teacher: attention probabilities [batch, heads, query, key].
+        student: attention probabilities [batch, heads, query, key].
+        teacher: the same.
         mask: which tokens to compare [batch, seq], bool.
     """
     error = (student - teacher).pow(2) * mask[:, None, None, :]
@@ -119,7 +122,8 @@ def relation_loss(
     softmax(X X^T / sqrt(d)). Values alone are the second loss of MiniLM (arXiv:2002.10957).
 
     Args:
-        student, teacher: queries, keys or values [batch, seq, width of each].
+        student: queries, keys or values [batch, seq, width].
+        teacher: the same, of its own width.
         mask: which tokens to compare [batch, seq], bool.
         heads: number of relation heads; divides both widths.
     """

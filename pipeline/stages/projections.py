@@ -34,6 +34,7 @@ class Projections:
 
     def __init__(self, model: nn.Module, checkpoint: Checkpoint) -> None:
         self.states: tuple[list[torch.Tensor], ...] = ([], [], [])
+        self._done: set[nn.Module] = set()  # projections of the layer that is running
         layers: Any = dotted(model, checkpoint.family.layer_path)
         linear = {
             module: name.rpartition(".")[2]
@@ -50,6 +51,8 @@ class Projections:
                 str(checkpoint.path),
                 "set relation_weight=0",
             )
+        for layer in {id(layer): layer for layer in layers}.values():
+            layer.register_forward_pre_hook(self._start_layer)
         for module, name in linear.items():
             if name in names:
                 module.register_forward_hook(self._recorder(names.index(name)))
@@ -59,8 +62,13 @@ class Projections:
         for states in self.states:
             states.clear()
 
+    def _start_layer(self, layer: nn.Module, inputs: Any) -> None:
+        self._done.clear()
+
     def _recorder(self, kind: int) -> Any:
         def record(module: nn.Module, inputs: Any, output: torch.Tensor) -> None:
-            self.states[kind].append(output)
+            if module not in self._done:  # DeBERTa projects positions too, after the tokens
+                self._done.add(module)
+                self.states[kind].append(output)
 
         return record

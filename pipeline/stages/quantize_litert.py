@@ -48,6 +48,7 @@ class QuantizeLitert:
         from edgebert.pipeline.runtimes.tflite_rewrite import (
             correct_versions,
             float_outputs,
+            merge_rounding_twins,
             store_in_int8,
             tidy,
             widen_left_operands,
@@ -76,6 +77,7 @@ class QuantizeLitert:
         float_outputs(tflite.model)
         widen_left_operands(tflite.model)
         store_in_int8(tflite.model)
+        merge_rounding_twins(tflite.model)
         tidy(tflite.model)
         correct_versions(tflite.model)
         write_tflite(tflite.model, file)

@@ -1,128 +1,277 @@
-"""Students by name: an untrained or half-trained model that starts from its teacher's weights."""
+"""Students by name, by configuration or by folder: what a distillation starts from."""
 
-from collections.abc import Sequence
+import copy
+import difflib
+import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass as settings
+from safetensors import safe_open
 from torch import nn
-from transformers import AlbertConfig, AlbertForSequenceClassification
+from transformers import AutoConfig, AutoModelForSequenceClassification, BertConfig
 
 from edgebert.calibration.dataset import Row
 from edgebert.pipeline.artifact import Checkpoint, dotted
+from edgebert.pipeline.families import find_family
+from edgebert.pipeline.source import find_source
+from edgebert.pipeline.stages.albert_student import albert_like
 from edgebert.pipeline.stages.checkpoints import save_checkpoint
-from edgebert.pipeline.stages.load import load_model
-from edgebert.pipeline.stages.vocabulary import trim_tokenizer, used_tokens
+from edgebert.pipeline.stages.finetune import PROBLEM_TYPES
+from edgebert.pipeline.stages.layer_maps import resolve_layer_map
+from edgebert.pipeline.stages.load import Load, load_model
+from edgebert.pipeline.stages.pruned_model import FIELD
+from edgebert.pipeline.stages.weights import SAFETENSORS
 from edgebert.targets.errors import InputError
 
-# Where a BERT layer's modules are in an ALBERT layer.
-_ALBERT_MODULES = {
-    "attention.self.query": "attention.query",
-    "attention.self.key": "attention.key",
-    "attention.self.value": "attention.value",
-    "attention.output.dense": "attention.dense",
-    "attention.output.LayerNorm": "attention.LayerNorm",
-    "intermediate.dense": "ffn",
-    "output.dense": "ffn_output",
-    "output.LayerNorm": "full_layer_layer_norm",
-}
+__all__ = ["STUDENTS", "StudentSettings", "albert_like", "make_student"]
 
 
-def albert_like(
+@settings(frozen=True, config=ConfigDict(extra="forbid"))
+class StudentSettings:
+    """Sizes of an albert-like student.
+
+    Attributes:
+        embedding_size: E, the size of a stored word vector.
+        vocabulary_size: V, most entries to keep of a WordPiece vocabulary.
+    """
+
+    embedding_size: int = Field(default=128, ge=1)
+    vocabulary_size: int = Field(default=8000, ge=1)
+
+
+def make_student(
+    student: str,
     teacher: Checkpoint,
     rows: Sequence[Row],
     out: Path,
+    settings: StudentSettings | None = None,
     *,
-    embedding_size: int = 128,
-    vocabulary_size: int = 8000,
-    max_positions: int = 128,
+    seed: int = 0,
+    allow_pickle: bool = False,
 ) -> Checkpoint:
-    """An ALBERT (Lan et al. 2019) whose parts are the teacher's, ready to distill.
-
-    The vocabulary is trimmed to the pieces of `rows`; the embeddings are reduced to `embedding_size` by a principal
-    component analysis of the teacher's embedding output on `rows`, so that frequent words lose least. There is one
-    layer group for each layer of the teacher: `Distill` pulls them together into one.
+    """Make the student that a distillation starts from.
 
     Args:
-        teacher: a BERT classifier.
-        rows: texts that the student will see.
+        student: a name of `STUDENTS`; a configuration file that ends in .json; a catalogue name, a
+            folder or a hub id.
+        teacher: whose labels, and unless it has its own whose tokenizer, it gets.
+        rows: texts that it will see.
         out: folder of the student.
-        embedding_size: E, the size of a stored word vector.
-        vocabulary_size: V, most entries to keep.
-        max_positions: longest input in tokens.
+        settings: of the student.
+        seed: of the weights that are drawn.
+        allow_pickle: read pytorch_model.bin where there is no model.safetensors.
 
     Raises:
-        InputError: the teacher is no BERT.
+        InputError: unknown name, a malformed configuration, or a folder with a head for other
+            labels.
+        MachineError: a hub model that is not at hand and cannot be fetched.
     """
-    if teacher.config.model_type != "bert":
-        raise InputError(
-            f"an albert-like student starts from a BERT teacher, not {teacher.config.model_type}",
-            str(teacher.path),
-        )
-    model = load_model(teacher)
-    texts = [text for row in rows for text in (row.text, row.text_pair) if text is not None]
-    keep = used_tokens(teacher.tokenizer, texts, vocabulary_size)
-    tokenizer = trim_tokenizer(teacher.tokenizer, keep)
+    settings = settings or StudentSettings()
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        if student == "albert-like":
+            return albert_like(
+                teacher,
+                rows,
+                out,
+                embedding_size=settings.embedding_size,
+                vocabulary_size=settings.vocabulary_size,
+            )
+        if student in _BY_NAME:
+            return _BY_NAME[student](teacher, out)
+        if student.endswith(".json"):
+            return from_configuration(Path(student), teacher, out)
+        return from_checkpoint(student, teacher, out, allow_pickle)
+
+
+def distilbert_like(teacher: Checkpoint, out: Path) -> Checkpoint:
+    """Every second layer of the teacher, the first included (DistilBERT, arXiv:1910.01108, sec. 3).
+
+    It stays of the teacher's family: the student of a RoBERTa is a RoBERTa.
+    """
+    config = copy.deepcopy(teacher.config)
+    picked = list(range(0, int(config.num_hidden_layers), 2))
+    config.num_hidden_layers = len(picked)
+    if types := getattr(config, "layer_types", None):  # ModernBERT: which layers look far
+        config.layer_types = [types[index] for index in picked]
+    model = _build(config, teacher.path)
+    _inherit(model, teacher, picked)
+    return save_checkpoint(model, teacher.tokenizer, out, f"distilbert-like {teacher.name}")
+
+
+def tinybert(
+    teacher: Checkpoint,
+    out: Path,
+    layers: int = 4,
+    hidden_size: int = 312,
+    intermediate_size: int = 1200,
+    heads: int = 12,
+) -> Checkpoint:
+    """A BERT of 4 layers of 312 (TinyBERT-4, Jiao et al. 2019, arXiv:1909.10351, section 4.1).
+
+    Its layers are random; its word vectors are the principal components of the teacher's.
+    """
+    reads = teacher.tokenizer.encode("a", "a").type_ids
     old = teacher.config
-    config = AlbertConfig(
-        vocab_size=len(keep),
-        embedding_size=embedding_size,
-        hidden_size=old.hidden_size,
-        num_hidden_layers=old.num_hidden_layers,
-        num_hidden_groups=old.num_hidden_layers,
-        num_attention_heads=old.num_attention_heads,
-        intermediate_size=old.intermediate_size,
-        hidden_act=old.hidden_act,
-        max_position_embeddings=max_positions,
-        layer_norm_eps=old.layer_norm_eps,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-        classifier_dropout_prob=0.1,
-        pad_token_id=tokenizer.token_to_id("[PAD]"),
-        bos_token_id=tokenizer.token_to_id("[CLS]"),
-        eos_token_id=tokenizer.token_to_id("[SEP]"),
-        id2label=old.id2label,
-        label2id=old.label2id,
+    config = BertConfig(
+        vocab_size=old.vocab_size,
+        hidden_size=hidden_size,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        intermediate_size=intermediate_size,
+        max_position_embeddings=min(512, teacher.max_length),
+        type_vocab_size=max(2, *(kind + 1 for kind in reads)),
+        pad_token_id=old.pad_token_id or 0,
+        **_labels_of(teacher),
     )
-    student = AlbertForSequenceClassification(config)
-    sample = teacher.tokenizer.encode_batch(texts[:: max(1, len(texts) // 4000)])
+    model = _build(config, teacher.path)
+    source: Any = dotted(load_model(teacher), teacher.family.embedding_path)
+    goal: Any = model.bert.embeddings.word_embeddings
     with torch.no_grad():
-        _reduce_embeddings(model, student, keep, [encoding.ids for encoding in sample])
-        layers = dotted(model, teacher.family.layer_path)
-        groups = student.albert.encoder.albert_layer_groups
-        for layer, group in zip(layers, groups, strict=True):
-            for source, goal in _ALBERT_MODULES.items():
-                module: Any = dotted(group.albert_layers[0], goal)
-                module.load_state_dict(layer.get_submodule(source).state_dict())
-        student.albert.pooler.load_state_dict(model.bert.pooler.dense.state_dict())
-        student.classifier.load_state_dict(model.classifier.state_dict())
-    return save_checkpoint(student, tokenizer, out, f"albert-like {teacher.name}")
+        goal.weight.copy_(_principal_components(source.weight, hidden_size))
+    return save_checkpoint(model, teacher.tokenizer, out, f"tinybert-{layers} {teacher.name}")
 
 
-def _reduce_embeddings(
-    teacher: nn.Module, student: nn.Module, keep: list[int], sample: list[list[int]]
-) -> None:
-    """Fill the student's embedding tables and its projection E -> H from the teacher's embeddings."""
-    source: Any = teacher.bert.embeddings
-    goal: Any = student.albert.embeddings
-    outputs = torch.cat([source(torch.tensor([ids]))[0] for ids in sample])  # [tokens, H]
-    centered = (outputs - outputs.mean(dim=0)).numpy()
-    components = np.linalg.svd(centered, full_matrices=False)[2][
-        : goal.word_embeddings.embedding_dim
-    ]
-    basis = torch.from_numpy(components).T * source.LayerNorm.weight[:, None]  # [H, E]
-    goal.word_embeddings.weight.copy_(source.word_embeddings.weight[keep] @ basis)
-    positions = goal.position_embeddings.num_embeddings
-    goal.position_embeddings.weight.copy_(source.position_embeddings.weight[:positions] @ basis)
-    goal.token_type_embeddings.weight.copy_(source.token_type_embeddings.weight @ basis)
-    # The student normalizes in E dimensions, the teacher in H: least squares maps what comes out of the one to
-    # the other.
-    new_ids = {old: new for new, old in enumerate(keep)}
-    known = [[new_ids.get(token, 0) for token in ids] for ids in sample]
-    reduced = torch.cat([goal.eval()(torch.tensor([ids]))[0] for ids in known])  # [tokens, E]
-    with_bias = torch.cat([reduced, torch.ones(len(reduced), 1)], dim=1)
-    solution = torch.linalg.lstsq(with_bias, outputs).solution  # [E + 1, H]
-    mapping: Any = student.albert.encoder.embedding_hidden_mapping_in
-    mapping.weight.copy_(solution[:-1].T)
-    mapping.bias.copy_(solution[-1])
+def from_configuration(file: Path, teacher: Checkpoint, out: Path) -> Checkpoint:
+    """The student that a configuration file describes.
+
+    Vocabulary, padding and labels are the teacher's, whatever the file says. A student of the
+    teacher's family starts from its weights where the shapes agree, its layers from the teacher's
+    layers that it learns from by the uniform map; the rest is random.
+    """
+    try:
+        fields = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"not readable as JSON: {error}", str(file)) from error
+    if not isinstance(fields, dict) or not isinstance(fields.get("model_type"), str):
+        raise InputError("no model_type", str(file), "it names the architecture, such as bert")
+    find_family(fields["model_type"], str(file))
+    inherited = {
+        "vocab_size": teacher.config.vocab_size,
+        "pad_token_id": teacher.config.pad_token_id or 0,
+        **_labels_of(teacher),
+    }
+    dropped = ("model_type", "architectures", "num_labels")
+    kept = {name: value for name, value in fields.items() if name not in dropped}
+    try:
+        config = AutoConfig.for_model(fields["model_type"], **(kept | inherited))
+    except Exception as error:  # transformers validates fields with exceptions of its own
+        raise _malformed(error, file) from error
+    model = _build(config, file)
+    if config.model_type == teacher.config.model_type:
+        pairs = resolve_layer_map(
+            "uniform", int(config.num_hidden_layers), int(teacher.config.num_hidden_layers)
+        )
+        _inherit(model, teacher, [layer - 1 for _, layer in pairs])
+    return save_checkpoint(model, teacher.tokenizer, out, file.stem)
+
+
+def from_checkpoint(
+    student: str, teacher: Checkpoint, out: Path, allow_pickle: bool = False
+) -> Checkpoint:
+    """A pretrained student with its own tokenizer; it gets a head where it has none."""
+    try:
+        source = find_source(student, allow_pickle=allow_pickle)
+    except InputError as error:
+        near = difflib.get_close_matches(student, STUDENTS, n=1, cutoff=0.5)
+        if not near:
+            raise
+        raise InputError(f"unknown student '{student}'", "", f"nearest: {near[0]}") from error
+    out.mkdir(parents=True, exist_ok=True)
+    found = Load(source, require_head=False)(out)
+    config = copy.deepcopy(found.config)
+    if _has_head(found):
+        return found
+    for name, value in _labels_of(teacher).items():
+        setattr(config, name, value)
+    model = AutoModelForSequenceClassification.from_pretrained(
+        found.path, config=config, local_files_only=True, dtype=torch.float32
+    )
+    return save_checkpoint(model, found.tokenizer, out / "with-head", found.name)
+
+
+def _has_head(checkpoint: Checkpoint) -> bool:
+    """Whether the weights hold a classifier; without one its labels mean nothing."""
+    if hasattr(checkpoint.config, FIELD):  # only classifiers are pruned
+        return True
+    with torch.device("meta"):
+        model = AutoModelForSequenceClassification.from_config(checkpoint.config)
+    prefix = f"{model.base_model_prefix}."
+    wanted = {name for name, _ in model.named_parameters() if not name.startswith(prefix)}
+    with safe_open(checkpoint.path / SAFETENSORS, framework="pt") as stored:
+        return wanted <= set(stored.keys())
+
+
+def _labels_of(teacher: Checkpoint) -> dict[str, Any]:
+    """Fields of a configuration that make a head for the teacher's labels."""
+    return {
+        "id2label": dict(enumerate(teacher.labels)),
+        "label2id": {name: index for index, name in enumerate(teacher.labels)},
+        "problem_type": PROBLEM_TYPES.get(teacher.task),
+    }
+
+
+def _build(config: Any, where: Path) -> Any:
+    """A classifier with random weights.
+
+    Raises:
+        InputError: the configuration contradicts itself.
+    """
+    width, heads = int(config.hidden_size), int(config.num_attention_heads)
+    if width % heads:
+        raise InputError(
+            f"{heads} attention heads do not divide the hidden size {width}",
+            str(where),
+            "change num_attention_heads or hidden_size",
+        )
+    try:
+        return AutoModelForSequenceClassification.from_config(config).eval()
+    except Exception as error:  # each architecture checks its fields in its own way
+        raise _malformed(error, where) from error
+
+
+def _malformed(error: Exception, where: Path) -> InputError:
+    return InputError(
+        f"not a valid configuration: {' '.join(str(error).split())[:200]}", str(where)
+    )
+
+
+def _inherit(model: nn.Module, teacher: Checkpoint, picked: Sequence[int]) -> None:
+    """Copy the teacher's tensors of the same name and shape; layer i is the teacher's `picked[i]`.
+
+    A family whose list of layers is shorter than its depth (ALBERT) shares them: they stay.
+    """
+    source = load_model(teacher)
+    prefix = f"{teacher.family.layer_path}."
+    listed: Any = dotted(source, teacher.family.layer_path)
+    shared = len(listed) != int(teacher.config.num_hidden_layers)
+    tensors, goals = source.state_dict(), model.state_dict()
+    with torch.no_grad():
+        for name, goal in goals.items():
+            origin = name
+            if name.startswith(prefix) and not shared:
+                index, _, rest = name.removeprefix(prefix).partition(".")
+                origin = f"{prefix}{picked[int(index)]}.{rest}"
+            if origin in tensors and tensors[origin].shape == goal.shape:
+                goal.copy_(tensors[origin])
+
+
+def _principal_components(vectors: torch.Tensor, size: int) -> torch.Tensor:
+    """Vectors [n, width] in the basis of their first `size` principal components, [n, size].
+
+    Narrower vectors are filled up with zeros.
+    """
+    basis = torch.linalg.svd(vectors - vectors.mean(dim=0), full_matrices=False).Vh[:size]
+    reduced = vectors @ basis.T
+    return nn.functional.pad(reduced, (0, size - reduced.shape[1]))
+
+
+_BY_NAME: dict[str, Callable[[Checkpoint, Path], Checkpoint]] = {
+    "distilbert-like": distilbert_like,
+    "tinybert-4": tinybert,
+}
+STUDENTS = ("albert-like", *_BY_NAME)

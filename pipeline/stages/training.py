@@ -18,7 +18,7 @@ import torch
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass as settings
 from torch import nn
-from transformers import Trainer, TrainerCallback, TrainingArguments
+from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 from transformers.trainer_utils import get_last_checkpoint
 
 from edgebert.pipeline.stages.workers import core_count
@@ -132,7 +132,7 @@ def run_training(
         work: folder of the checkpoints; a run that was killed resumes from the last of them and
             ends with the same weights as an unbroken run.
         callbacks: called at each step.
-        report: called after each step.
+        report: called after each step, in place of the Trainer's own bar.
 
     Raises:
         InputError: the loss or a weight stopped being a number.
@@ -161,6 +161,7 @@ def run_training(
         save_total_limit=2,
         dataloader_pin_memory=False,
         report_to=[],
+        disable_tqdm=report is not None,
     )
     reporters = (_Reporter(report),) if report else ()
     trainer = _Trainer(
@@ -170,6 +171,8 @@ def run_training(
         data_collator=collator,
         callbacks=[*callbacks, *reporters],
     )
+    if report:
+        trainer.remove_callback(PrinterCallback)  # what it puts in place of the bar
     lengths = [len(texts[i]["input_ids"]) for i in range(0, count, max(1, count // 1000))]
     tokens = settings.batch_size * sum(lengths) / len(lengths)
     last = _last_complete(work)
@@ -178,7 +181,16 @@ def run_training(
             trainer.train(resume_from_checkpoint=str(last) if last else None)
         trainer.refuse_nonfinite()
     except OSError as error:
-        raise MachineError(f"training stopped: {error}", str(work), "free some space") from error
+        raise MachineError(
+            f"training stopped: {error}",
+            str(work),
+            "free some space, or put the cache elsewhere with EDGEBERT_CACHE",
+        ) from error
+
+
+def is_main_process() -> bool:
+    """False in the processes of `accelerate launch` that leave writing to that of rank 0."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 @contextmanager
@@ -200,7 +212,7 @@ def _last_complete(work: Path) -> Path | None:
             json.loads((Path(last) / "trainer_state.json").read_text(encoding="utf-8"))
             return Path(last)
         except (OSError, ValueError):
-            if int(os.environ.get("RANK", "0")) == 0:
+            if is_main_process():
                 shutil.rmtree(last, ignore_errors=True)
             else:
                 return None

@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tokenizers import Tokenizer
+
 from edgebert.calibration.dataset import Dataset
 from edgebert.pipeline.artifact import Checkpoint, ModelFile
+from edgebert.pipeline.bundle import Bundle
 from edgebert.pipeline.comparison import Conditions, compute_drift
 from edgebert.pipeline.drift import DriftReport
 from edgebert.pipeline.runtimes import run
@@ -37,9 +40,22 @@ class Validate:
     seed: int = 0
 
     def __call__(
-        self, checkpoint: Checkpoint, model: ModelFile, data: Dataset, reference: ReferenceLogits
+        self,
+        checkpoint: Checkpoint,
+        model: ModelFile,
+        data: Dataset,
+        reference: ReferenceLogits,
+        bundle: Bundle | None = None,
     ) -> DriftReport:
         """The drift of `model` on the reference's rows.
+
+        Args:
+            checkpoint: what the model file was made of.
+            model: the model file.
+            data: the rows.
+            reference: logits to compare with.
+            bundle: reads texts with its tokenizer, which pruning may have trimmed; None: that of
+                the checkpoint.
 
         Raises:
             InputError: a label that the model does not know, or a file that the runtime refuses.
@@ -47,12 +63,16 @@ class Validate:
         """
         rows = data.split(reference.split)
         chosen, max_length = reference.rows, model.info.max_length
-        encoded = encode_rows(checkpoint.tokenizer, [rows[i] for i in chosen], max_length)
+        tokenizer, pad_id = checkpoint.tokenizer, int(checkpoint.config.pad_token_id or 0)
+        if bundle is not None:
+            tokenizer = Tokenizer.from_file(str(bundle.path / "tokenizer.json"))
+            pad_id = bundle.manifest.pad_id
+        encoded = encode_rows(tokenizer, [rows[i] for i in chosen], max_length)
         outputs = run_sessions(
             model.file,
             [(tokens.ids, tokens.type_ids) for tokens in encoded],
             self.threads,
-            int(checkpoint.config.pad_token_id or 0),
+            pad_id,
             checkpoint.family.pads_left,
         )
         artifact = pick_logits(outputs.logits, encoded, chosen, checkpoint.task == "token")
