@@ -138,6 +138,11 @@ class Plan:
             f"{format:<8} the first that passes of: {', '.join(self.candidates(format))}"
             for format in self.formats
         ]
+        kept = self.recipe.prune.model_dump(exclude_defaults=True)
+        if kept:
+            lines.append(
+                f"prune    keep {', '.join(f'{name} {size}' for name, size in kept.items())}"
+            )
         limits = [f"drop <= {self.limits.max_drop:g}"]
         if self.limits.max_size_mb is not None:
             limits.append(f"size <= {self.limits.max_size_mb:g} MB")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from torch import nn
 from transformers import (
@@ -39,6 +40,7 @@ flight weather play music day
 """
 
 TinyCheckpoint = Callable[..., Checkpoint]
+Done = subprocess.CompletedProcess[str]
 
 
 def tiny_tokenizer(pad_id: int = 0, cls_last: bool = False) -> Tokenizer:
@@ -173,7 +175,7 @@ class Edgebert:
     Attributes:
         folder: where it runs.
         cache: its cache.
-        model: a tiny trained-for-nothing ALBERT whose answers spread over its three labels.
+        model: a tiny random ALBERT whose answers spread over its three labels.
         data: a folder with train, dev and test; the labels are what the model answers.
     """
 
@@ -183,42 +185,51 @@ class Edgebert:
     data: Path
     env: Mapping[str, str] = field(default_factory=dict)
 
-    def command(self, *words: str | Path) -> list[str]:
-        return [str(Path(sysconfig.get_path("scripts")) / "edgebert"), *map(str, words)]
-
-    def environment(self) -> dict[str, str]:
-        ours = {
-            "EDGEBERT_CACHE": str(self.cache),
-            "HF_HUB_OFFLINE": "1",
-            "OMP_NUM_THREADS": "1",
-            "COLUMNS": "80",
-        }
-        return {**os.environ, **ours, **self.env}
-
-    def __call__(
-        self, *words: str | Path, text: str = "", timeout_s: float = 300
-    ) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            self.command(*words),
-            input=text,
+    def start(self, *words: str | Path) -> "subprocess.Popen[str]":
+        ours = {"EDGEBERT_CACHE": str(self.cache), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+        return subprocess.Popen(
+            [str(Path(sysconfig.get_path("scripts")) / "edgebert"), *map(str, words)],
             cwd=self.folder,
-            env=self.environment(),
-            capture_output=True,
+            env={**os.environ, **ours, **self.env},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             encoding="utf-8",
-            timeout=timeout_s,
-            check=False,
         )
 
-    def build(
-        self, *words: str | Path, target: str | Path = "android-arm64"
-    ) -> subprocess.CompletedProcess[str]:
+    def __call__(self, *words: str | Path, text: str = "", timeout_s: float = 300) -> Done:
+        with self.start(*words) as child:
+            try:
+                stdout, stderr = child.communicate(text, timeout_s)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                raise
+        return Done(child.args, child.returncode, stdout, stderr)
+
+    def arguments(self, *words: str | Path, target: str | Path = "android-arm64") -> list[str]:
+        """Of a build of the tiny model with its data."""
+        ours = ("build", "--model", self.model, "--data", self.data, "--target", target)
+        return [*map(str, (*ours, *words))]
+
+    def build(self, *words: str | Path, target: str | Path = "android-arm64") -> Done:
         """Build the tiny model with its data."""
-        return self("build", "--model", self.model, "--data", self.data, "--target", target, *words)
+        return self(*self.arguments(*words, target=target))
 
+    def start_build(self, *words: str | Path) -> "subprocess.Popen[str]":
+        return self.start(*self.arguments(*words))
 
-LABELS = ("accept_reservations", "account_blocked", "alarm")
-# One format and a scheme without calibration: the quickest build there is.
-QUICK = ("--format", "onnx", "--set", "quantize.scheme=dynamic_wi8c_afp32", "--max-drop", "0.5")
+    @staticmethod
+    def expect_error(done: Any, code: int, *parts: str) -> None:
+        """The exit code, and a message of at most three lines after the stages that went well."""
+        status = done.returncode if hasattr(done, "returncode") else done.exit_code
+        assert status == code, done.stderr
+        lines = done.stderr.strip().splitlines()
+        message = lines[next(i for i, line in enumerate(lines) if line.startswith("error: ")) :]
+        assert len(message) <= 3, done.stderr
+        assert "Traceback" not in done.stderr
+        assert done.stdout == ""
+        for part in parts:
+            assert part in "\n".join(message)
 
 
 def clinc_texts(split: str, count: int) -> list[str]:
@@ -226,56 +237,46 @@ def clinc_texts(split: str, count: int) -> list[str]:
     return [json.loads(line)["text"] for line in lines[:: len(lines) // count][:count]]
 
 
-def write_data(checkpoint: Checkpoint, folder: Path, rows: Mapping[str, int]) -> Path:
-    """Real texts, labeled by the model itself, so that every difference is a drop of accuracy."""
-    folder.mkdir(parents=True)
-    for split, count in rows.items():
-        texts = clinc_texts(split, count)
-        names = [checkpoint.labels[int(row.argmax())] for row in text_logits(checkpoint, texts)]
-        lines = [
-            json.dumps({"text": text, "label": name})
-            for text, name in zip(texts, names, strict=True)
-        ]
-        (folder / f"{split}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return folder
-
-
 def text_logits(checkpoint: Checkpoint, texts: Sequence[str]) -> torch.Tensor:
     """Logits [text, label] of the plain transformers model."""
-    model = load_model(checkpoint)
     rows = [torch.tensor([checkpoint.tokenizer.encode(text).ids[:64]]) for text in texts]
+    model = load_model(checkpoint)
     with torch.no_grad():
         return torch.cat([model(row).logits for row in rows])
 
 
-def center_answers(checkpoint: Checkpoint) -> Checkpoint:
-    """Move the head's bias so that a random model gives all its labels, not always the same."""
-    from safetensors.torch import load_file, save_file
-
-    file = checkpoint.path / "model.safetensors"
-    tensors = load_file(file)
-    tensors["classifier.bias"] -= text_logits(checkpoint, clinc_texts("train", 60)).mean(0)
-    save_file(tensors, file, {"format": "pt"})
-    return Checkpoint(checkpoint.path, checkpoint.name)
-
-
 @pytest.fixture(scope="session")
 def quick() -> tuple[str, ...]:
-    """Options of the quickest build."""
-    return QUICK
+    """Options of the quickest build: one format, and a scheme without calibration."""
+    scheme = "quantize.scheme=dynamic_wi8c_afp32"
+    return ("--format", "onnx", "--set", scheme, "--max-drop", "0.5")
 
 
 @pytest.fixture(scope="session")
 def edgebert(tmp_path_factory: pytest.TempPathFactory) -> Edgebert:
     """The command with a tiny model and its data; one cache for the whole session."""
     folder = tmp_path_factory.mktemp("edgebert")
-    checkpoint = center_answers(make_tiny_checkpoint("albert", folder / "tiny", LABELS))
-    data = write_data(checkpoint, folder / "data", {"train": 60, "dev": 40, "test": 60})
-    return Edgebert(folder, folder / "cache", checkpoint.path, data)
+    checkpoint = make_tiny_checkpoint(
+        "albert", folder / "tiny", ("accept_reservations", "account_blocked", "alarm")
+    )
+    # Move the head's bias, so that the random model gives all its labels and not always the same.
+    file = checkpoint.path / "model.safetensors"
+    tensors = load_file(file)
+    tensors["classifier.bias"] -= text_logits(checkpoint, clinc_texts("train", 60)).mean(0)
+    save_file(tensors, file, {"format": "pt"})
+    # Real texts, labeled by the model itself, so that every difference is a drop of accuracy.
+    (folder / "data").mkdir()
+    for split, count in {"train": 60, "dev": 40, "test": 60}.items():
+        texts = clinc_texts(split, count)
+        names = [checkpoint.labels[int(row.argmax())] for row in text_logits(checkpoint, texts)]
+        rows = [{"text": text, "label": name} for text, name in zip(texts, names, strict=True)]
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (folder / "data" / f"{split}.jsonl").write_text(lines, encoding="utf-8")
+    return Edgebert(folder, folder / "cache", checkpoint.path, folder / "data")
 
 
 @pytest.fixture(scope="session")
-def built(edgebert: Edgebert) -> tuple[Path, subprocess.CompletedProcess[str]]:
+def built(edgebert: Edgebert) -> tuple[Path, Done]:
     """A bundle of both formats as `edgebert build --json` made it, and what that printed."""
     done = edgebert.build("--out", "built", "--max-drop", "0.2", "--json")
     assert done.returncode == 0, done.stderr

@@ -40,19 +40,6 @@ def run(*words: str | Path, **arguments: Any) -> Result:
     return CliRunner().invoke(main, [*map(str, words)], **arguments)
 
 
-def expect_error(done: Any, code: int, *parts: str) -> None:
-    """The exit code, and a message of at most three lines without a traceback, on stderr alone."""
-    status = done.returncode if hasattr(done, "returncode") else done.exit_code
-    assert status == code, done.stderr
-    lines = done.stderr.strip().splitlines()
-    message = lines[next(i for i, line in enumerate(lines) if line.startswith("error: ")) :]
-    assert 1 <= len(message) <= 3, done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
-    for part in parts:
-        assert part in "\n".join(message)
-
-
 @pytest.fixture(autouse=True)
 def offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
@@ -130,8 +117,8 @@ def test_version() -> None:
         (["predict", "nowhere", "text"], ["not a bundle", "nowhere"]),
     ],
 )
-def test_wrong_words(words: Sequence[str], parts: Sequence[str]) -> None:
-    expect_error(run(*words), 2, *parts)
+def test_wrong_words(edgebert: Any, words: Sequence[str], parts: Sequence[str]) -> None:
+    edgebert.expect_error(run(*words), 2, *parts)
 
 
 def test_unknown_names_of_a_build(edgebert: Any) -> None:
@@ -140,29 +127,37 @@ def test_unknown_names_of_a_build(edgebert: Any) -> None:
     def build(*words: str | Path) -> Result:
         return run("build", *words)
 
-    expect_error(
+    edgebert.expect_error(
         build("--model", "albert-bas-v2", "--target", "android-arm64"), 2, "albert-base-v2"
     )
-    expect_error(build(*ours, "--target", "raspbery-pi-4"), 2, "raspberry-pi-4")
-    expect_error(build(*ours, "--recipe", "blanced"), 2, "balanced")
-    expect_error(
+    edgebert.expect_error(build(*ours, "--target", "raspbery-pi-4"), 2, "raspberry-pi-4")
+    edgebert.expect_error(build(*ours, "--recipe", "blanced"), 2, "balanced")
+    edgebert.expect_error(
         build(*ours, "--set", "quantize.scheme=dynamic_wi8"), 2, "nearest", "dynamic_wi8_afp32"
     )
-    expect_error(build(*ours, "--set", "quantize.shceme=auto"), 2, "quantize.shceme", "--set")
-    expect_error(build(*ours, "--set", "scheme"), 2, "stage.key=value")
-    expect_error(build(*ours, "--max-drop", "1"), 2, "max_drop", "0.01")
-    expect_error(build(*ours, "--max-size", "0"), 2, "max_size_mb")
-    expect_error(build(*ours, "--target", "jetson-orin", "--format", "tflite"), 2, "tflite", "onnx")
-    expect_error(build("--model", edgebert.model, "--target", "android-arm64"), 2, "--data")
-    expect_error(build(*ours, "--data", "nowhere.jsonl"), 2, "nowhere.jsonl")
-    expect_error(build(*ours, "--model", edgebert.model / "config.json"), 2, "config.json")
+    edgebert.expect_error(
+        build(*ours, "--set", "quantize.shceme=auto"), 2, "quantize.shceme", "--set"
+    )
+    edgebert.expect_error(build(*ours, "--set", "scheme"), 2, "stage.key=value")
+    edgebert.expect_error(build(*ours, "--max-drop", "1"), 2, "max_drop", "0.01")
+    edgebert.expect_error(build(*ours, "--max-size", "0"), 2, "max_size_mb")
+    edgebert.expect_error(
+        build(*ours, "--target", "jetson-orin", "--format", "tflite"), 2, "tflite", "onnx"
+    )
+    edgebert.expect_error(
+        build("--model", edgebert.model, "--target", "android-arm64"), 2, "--data"
+    )
+    edgebert.expect_error(build(*ours, "--data", "nowhere.jsonl"), 2, "nowhere.jsonl")
+    edgebert.expect_error(build(*ours, "--model", edgebert.model / "config.json"), 2, "config.json")
 
 
-def test_hub_model_without_a_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hub_model_without_a_network(
+    edgebert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hub"))
     for model in ("bert-base-uncased", "somebody/their-model"):
         done = run("build", "--model", model, "--target", "android-arm64", "--no-validate")
-        expect_error(done, 3, model, "hf download", "--model ./M")
+        edgebert.expect_error(done, 3, model, "hf download", "--model ./M")
 
 
 def test_dry_run(edgebert: Any) -> None:
@@ -243,7 +238,7 @@ def test_predict_takes_arguments_or_lines(edgebert: Any, built: Any) -> None:
         assert sum(answer["scores"].values()) == pytest.approx(1, abs=1e-3)
     both = json.loads(edgebert("predict", bundle, texts[0], "--json", "--format", "tflite").stdout)
     assert [answer["text"] for answer in both] == texts[:1]
-    expect_error(edgebert("predict", bundle, "x", "--format", "coreml"), 2, "onnx")
+    edgebert.expect_error(edgebert("predict", bundle, "x", "--format", "coreml"), 2, "onnx")
 
 
 def test_measure(edgebert: Any, built: Any) -> None:
@@ -257,5 +252,5 @@ def test_measure(edgebert: Any, built: Any) -> None:
         assert each["runs"] == 5
     text = edgebert("measure", built[0], "--runs", "5").stdout
     assert all(part in text for part in ("p50", "p90", "p99", "load", "MB above the runtime"))
-    expect_error(edgebert("measure", built[0], "--on", "fridge"), 2, "fridge", "local")
-    expect_error(edgebert("measure", built[0], "--runs", "0"), 2, "--runs")
+    edgebert.expect_error(edgebert("measure", built[0], "--on", "fridge"), 2, "fridge", "local")
+    edgebert.expect_error(edgebert("measure", built[0], "--runs", "0"), 2, "--runs")

@@ -267,8 +267,10 @@ def test_12_heads_to_8_reload_in_a_plain_process(
 
 def test_a_token_classifier(tiny_checkpoint: TinyCheckpoint, tmp_path: Path) -> None:
     checkpoint = tiny_checkpoint("bert", tmp_path / "whole", task="token")
-    rows = tuple(Row("", ("label_0",) * 3, tokens=tuple(text.split()[:3])) for text in WORDS * 2)
-    rows = tuple(replace(row, tokens=(*row.tokens, str(i))) for i, row in enumerate(rows))
+    texts = [f"{text} {i}" for i, text in enumerate(WORDS * 2)]
+    words = [tuple(text.split()) for text in texts]
+    pairs = zip(texts, words, strict=True)
+    rows = tuple(Row(text, ("label_0",) * len(split), tokens=split) for text, split in pairs)
     data = Dataset("words", rows, (), (), "0")
     pruned = prune(checkpoint, tmp_path / "out", data, heads=1, vocabulary=True)
     assert pruned.config.auto_map == {

@@ -35,7 +35,7 @@ def test_own_file(tmp_path: Path) -> None:
         ('name = "x"\n\n[validate]\ntest_row = 7\n', 4, "validate.test_row"),
         ('name = "x"\n[validate]\n# rows\ntest_rows = "seven"\n', 4, "validate.test_rows"),
         ('name = "x"\n[calibration]\nrows = 0\n', 3, "calibration.rows"),
-        ('name = "x"\n[prune]\nheads = 2\n', 2, "prune"),
+        ('name = "x"\n[shrink]\nheads = 2\n', 2, "shrink"),
         ('name = "x"\n[gates]\nmax_drop = 2\n', 3, "gates.max_drop"),
         ('name = "x"\nseed = 2\n', 2, "seed"),
         ('name = "x"\n[validate\n', 2, "not valid TOML"),

@@ -13,7 +13,7 @@ from edgebert.calibration.dataset import Row
 from edgebert.pipeline.artifact import Checkpoint, dotted
 from edgebert.pipeline.stages.checkpoints import save_checkpoint
 from edgebert.pipeline.stages.load import load_model
-from edgebert.pipeline.stages.vocabulary import trim_tokenizer, used_tokens
+from edgebert.pipeline.stages.trim import trim, used_tokens
 from edgebert.targets.errors import InputError
 
 # Where a BERT layer's modules are in an ALBERT layer.
@@ -67,7 +67,7 @@ def albert_like(
     if not texts:
         raise InputError("no text to choose the student's vocabulary by", "", "give train rows")
     keep = used_tokens(teacher.tokenizer, texts, vocabulary_size)
-    tokenizer = trim_tokenizer(teacher.tokenizer, keep)
+    tokenizer = trim(teacher.tokenizer, keep)
     old = teacher.config
     config = AlbertConfig(
         vocab_size=len(keep),

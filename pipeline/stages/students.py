@@ -162,7 +162,7 @@ def from_configuration(file: Path, teacher: Checkpoint, out: Path) -> Checkpoint
     except Exception as error:  # transformers validates fields with exceptions of its own
         raise _malformed(error, file) from error
     model = _build(config, file)
-    if config.model_type == teacher.config.model_type:
+    if type(config) is type(teacher.config):
         pairs = resolve_layer_map(
             "uniform", int(config.num_hidden_layers), int(teacher.config.num_hidden_layers)
         )

@@ -5,6 +5,7 @@ still be spelled in characters or bytes.
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -56,15 +57,56 @@ def tokens_to_keep(tokenizer: Tokenizer, texts: Iterable[str], also: Iterable[in
     return sorted(keep & set(ids.values()))
 
 
+def used_tokens(tokenizer: Tokenizer, texts: Iterable[str], size: int) -> list[int]:
+    """Ids to keep, ascending, so that any text can still be spelled.
+
+    Special tokens and single ASCII characters are always kept; the most frequent pieces fill the
+    rest. A text whose pieces are all kept is cut as before, since WordPiece takes the longest piece
+    that matches.
+
+    Args:
+        tokenizer: a WordPiece tokenizer.
+        texts: the texts to cover.
+        size: how many to keep at most.
+
+    Raises:
+        InputError: special tokens and characters alone are more than `size`.
+    """
+    counts = Counter(token for e in tokenizer.encode_batch(list(texts)) for token in e.ids)
+    vocabulary = tokenizer.get_vocab()
+    special = {int(token) for token in tokenizer.get_added_tokens_decoder()}
+    characters = {
+        token
+        for piece, token in vocabulary.items()
+        if len(piece.removeprefix("##")) == 1 and piece.removeprefix("##").isascii()
+    }
+    keep = special | characters
+    if len(keep) > size:
+        raise InputError(
+            f"a vocabulary of {size} is too small: {len(keep)} entries always stay",
+            "vocabulary_size",
+            f"set at least {len(keep)}",
+        )
+    by_count = sorted(counts, key=lambda token: (-counts[token], token))
+    keep |= set([token for token in by_count if token not in keep][: size - len(keep)])
+    return sorted(keep)
+
+
 def trim(tokenizer: Tokenizer, keep: Sequence[int]) -> Tokenizer:
     """The tokenizer with the ids of `keep` alone, renumbered from 0 in their order.
 
     Args:
         tokenizer: of a kind that `tokens_to_keep` takes.
         keep: ascending ids, special tokens among them.
+
+    Raises:
+        InputError: a special token is not among them.
     """
     document = json.loads(tokenizer.to_str())
     new_ids = {old: new for new, old in enumerate(keep)}
+    for token in document["added_tokens"]:
+        if token["id"] not in new_ids:
+            raise InputError(f"the special token {token['content']} has to stay in the vocabulary")
     model = document["model"]
     if model["type"] == "Unigram":
         entries = model["vocab"]

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from edgebert.pipeline.stages.random_weights import make_tokenizer
-from edgebert.pipeline.stages.vocabulary import trim_tokenizer, used_tokens
+from edgebert.pipeline.stages.trim import trim, used_tokens
 from edgebert.targets.errors import InputError
 
 TOKENIZER = make_tokenizer(600, 0, cls_last=False)
@@ -16,7 +16,7 @@ ANY_TEXT = st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), max_
 
 def trimmed(size: int = 140) -> tuple[Tokenizer, list[int]]:
     keep = used_tokens(TOKENIZER, TEXTS, size)
-    return trim_tokenizer(TOKENIZER, keep), keep
+    return trim(TOKENIZER, keep), keep
 
 
 @pytest.mark.parametrize("texts", [(text, None) for text in TEXTS] + [(TEXTS[0], TEXTS[1])])
@@ -59,16 +59,14 @@ def test_the_post_processor_of_bert_follows() -> None:
     vocabulary = {"[PAD]": 0, "x": 1, "[UNK]": 2, "[CLS]": 3, "[SEP]": 4, "y": 5}
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    small = trim_tokenizer(tokenizer, [0, 2, 3, 4, 5])  # no post-processor at all
+    small = trim(tokenizer, [0, 2, 3, 4, 5])  # no post-processor at all
     assert small.encode("y x").ids == [4, 1]
     tokenizer.post_processor = processors.BertProcessing(("[SEP]", 4), ("[CLS]", 3))
-    small = trim_tokenizer(tokenizer, [0, 2, 3, 4, 5])
+    small = trim(tokenizer, [0, 2, 3, 4, 5])
     assert small.encode("y x").ids == [2, 4, 1, 3]
 
 
-def test_what_cannot_be_trimmed_is_refused() -> None:
-    with pytest.raises(InputError, match="cannot trim a BPE vocabulary"):
-        trim_tokenizer(Tokenizer(models.BPE()), [0])
+def test_a_special_token_has_to_stay() -> None:
     keep = [token for token in range(600) if token != TOKENIZER.token_to_id("[MASK]")]
     with pytest.raises(InputError, match=r"special token \[MASK\] has to stay"):
-        trim_tokenizer(TOKENIZER, keep)
+        trim(TOKENIZER, keep)
