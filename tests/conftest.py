@@ -31,6 +31,10 @@ from edgebert.pipeline.stages.checkpoints import save_checkpoint
 from edgebert.pipeline.stages.load import load_model
 from edgebert.targets import Format, load_target
 
+# Two workers share two cores: more threads would only wait for each other. Children inherit both.
+torch.set_num_threads(1)
+os.environ |= {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+
 VOCAB_SIZE = 160
 COMMON_WORDS = """
 the a i is my to what do you me for can on of in how please tell it need and have would like know
