@@ -1,16 +1,14 @@
 """A recipe: the settings of a build's stages, from TOML, checked before anything runs."""
 
-import difflib
 import tomllib
 from collections.abc import Sequence
 from importlib import resources
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from edgebert.targets.errors import InputError
-from edgebert.targets.toml_lines import line_of
+from edgebert.targets.toml_folder import TomlFolder, line_of, parse_toml
 
 AUTO = "auto"
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
@@ -144,34 +142,17 @@ class Recipe(_Stage):
     gates: GateSettings = GateSettings()
 
 
+SHIPPED = TomlFolder("recipe", resources.files("edgebert.pipeline") / "recipes")
+
+
 def recipe_names() -> list[str]:
     """Names of the shipped recipes."""
-    folder = resources.files("edgebert.pipeline") / "recipes"
-    return sorted(
-        f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")
-    )
+    return SHIPPED.names()
 
 
-def recipe_text(name: str) -> str:
-    """The TOML of a shipped recipe, to start one's own from, or of a user's own file.
-
-    Raises:
-        InputError: unknown name, with the nearest ones, or an unreadable file.
-    """
-    if name.endswith(".toml"):
-        try:
-            return Path(name).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"cannot read the recipe: {error}", name) from error
-    if name not in recipe_names():
-        near = difflib.get_close_matches(name, recipe_names(), n=3, cutoff=0.3)
-        raise InputError(
-            f"unknown recipe '{name}'",
-            f"nearest: {', '.join(near or recipe_names())}",
-            "`edgebert recipes` lists them; a path that ends in .toml is read as your own",
-        )
-    file = resources.files("edgebert.pipeline") / "recipes" / f"{name}.toml"
-    return file.read_text(encoding="utf-8")
+def recipe_text(name_or_file: str) -> str:
+    """The TOML of a recipe, to start one's own from."""
+    return SHIPPED.text(name_or_file)
 
 
 def load_recipe(name_or_file: str, overrides: Sequence[str] = ()) -> Recipe:
@@ -181,25 +162,17 @@ def load_recipe(name_or_file: str, overrides: Sequence[str] = ()) -> Recipe:
         InputError: unknown name, unreadable or malformed file, a setting that does not exist or has
             the wrong type; with the line where there is one.
     """
-    text = recipe_text(name_or_file)
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"not valid TOML: {error}", name_or_file) from error
+    text = SHIPPED.text(name_or_file)
+    document = parse_toml(text, name_or_file)
     for override in overrides:
         _override(document, override)
     try:
         return Recipe.model_validate(document)
     except ValidationError as error:
-        first = error.errors()[0]
-        path = [str(part) for part in first["loc"]]
+        path = [str(part) for part in error.errors()[0]["loc"]]
         set_by = next((item for item in overrides if item.startswith(".".join(path) + "=")), None)
         where = f"--set {set_by}" if set_by else f"{name_or_file}{line_of(text, path)}"
-        raise InputError(
-            f"{'.'.join(path)}: {first['msg']}",
-            where,
-            "`edgebert recipes balanced` prints a valid one",
-        ) from error
+        raise SHIPPED.error(error, where) from error
 
 
 def _override(document: dict[str, Any], override: str) -> None:

@@ -3,16 +3,13 @@
 The shipped ones lie beside this module; a user's own TOML file works the same way.
 """
 
-import difflib
-import tomllib
 from importlib import resources
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from edgebert.targets.errors import InputError
-from edgebert.targets.toml_lines import line_of
+from edgebert.targets.toml_folder import TomlFolder, line_of, parse_toml
 
 Format = Literal["onnx", "tflite"]
 FORMATS: tuple[Format, ...] = ("onnx", "tflite")
@@ -88,34 +85,7 @@ class Target(_Table):
         return tuple(name for name in FORMATS if getattr(self, name) is not None)
 
 
-def target_names() -> list[str]:
-    """Names of the shipped targets."""
-    folder = resources.files("edgebert.targets")
-    return sorted(
-        f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")
-    )
-
-
-def target_text(name_or_file: str) -> str:
-    """The TOML of a shipped target, to start one's own from, or of a user's own file.
-
-    Raises:
-        InputError: unknown name (with the nearest ones), or an unreadable file.
-    """
-    if name_or_file.endswith(".toml"):
-        try:
-            return Path(name_or_file).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"cannot read the target file: {error}", name_or_file) from error
-    if name_or_file not in target_names():
-        near = difflib.get_close_matches(name_or_file, target_names(), n=3, cutoff=0.3)
-        raise InputError(
-            f"unknown target '{name_or_file}'",
-            f"nearest: {', '.join(near or target_names())}",
-            "`edgebert targets` lists them; a path that ends in .toml is read as your own",
-        )
-    file = resources.files("edgebert.targets") / f"{name_or_file}.toml"
-    return file.read_text(encoding="utf-8")
+SHIPPED = TomlFolder("target", resources.files("edgebert.targets"))
 
 
 def load_target(name_or_file: str) -> Target:
@@ -125,18 +95,22 @@ def load_target(name_or_file: str) -> Target:
         InputError: unknown name (with the nearest ones), unreadable or malformed file; with the
             line where there is one.
     """
-    text = target_text(name_or_file)
+    text = SHIPPED.text(name_or_file)
     try:
-        target = Target.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"not valid TOML: {error}", name_or_file) from error
+        target = Target.model_validate(parse_toml(text, name_or_file))
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
-        where = f"{name_or_file}{line_of(text, first['loc'])}"
-        raise InputError(
-            f"{field}: {first['msg']}", where, "`edgebert targets NAME` prints a valid one"
-        ) from error
+        where = f"{name_or_file}{line_of(text, error.errors()[0]['loc'])}"
+        raise SHIPPED.error(error, where) from error
     if not target.formats:
         raise InputError("a target needs [onnx], [tflite] or both", name_or_file)
     return target
+
+
+def target_names() -> list[str]:
+    """Names of the shipped targets."""
+    return SHIPPED.names()
+
+
+def target_text(name_or_file: str) -> str:
+    """The TOML of a target, to start one's own from."""
+    return SHIPPED.text(name_or_file)
