@@ -3,12 +3,16 @@
 import difflib
 import errno
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import click
 
+from edgebert.pipeline.folders import abandon
 from edgebert.targets.errors import EdgebertError, InputError, MachineError
 
 INTERRUPTED = 130
@@ -45,7 +49,8 @@ class Group(click.Group):
             words.remove(DEBUG)
             words.insert(0, DEBUG)
         try:
-            return super().main(words, *rest, **{**extra, "standalone_mode": False})
+            with _ending_at_once():
+                return super().main(words, *rest, **{**extra, "standalone_mode": False})
         except (KeyboardInterrupt, click.Abort):
             click.echo("interrupted", err=True)
             sys.exit(INTERRUPTED)
@@ -71,6 +76,31 @@ class Group(click.Group):
             what = f"{type(error).__name__}: {error}"
             where = "a fault of edgebert or of a library"
             _fail(EdgebertError(what, where, "run it again with --debug and report what it prints"))
+
+
+@contextmanager
+def _ending_at_once() -> Iterator[None]:
+    """End at once on SIGINT.
+
+    As an exception it would have to find its way out of the libraries, and one that arrives while
+    torch loads its extensions is a segmentation fault.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    stderr = os.dup(2)  # the real one: `quiet_libraries` puts a file in its place
+
+    def end(*_: object) -> NoReturn:
+        abandon()
+        os.write(stderr, b"interrupted\n")
+        os._exit(INTERRUPTED)
+
+    before = signal.signal(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        os.close(stderr)
 
 
 def _fail(error: EdgebertError) -> NoReturn:

@@ -11,6 +11,8 @@ from edgebert.targets.errors import InputError, MachineError
 
 FULL_BYTES = 1 << 20  # less than this is free where a library's write has failed for want of it
 
+_being_written: list[tuple[Path, Path, Path]] = []  # (out, staging, older)
+
 
 @contextmanager
 def replace_folder(
@@ -36,6 +38,8 @@ def replace_folder(
     out = out.absolute()  # "." has no name
     staging = out.with_name(f".{out.name}.{os.getpid()}.partial")
     older = staging.with_suffix(".older")
+    being_written = (out, staging, older)
+    _being_written.append(being_written)
     try:
         if out.exists():
             may_replace(out)
@@ -68,10 +72,21 @@ def replace_folder(
             ) from error
         raise
     finally:
-        if older.exists() and not out.exists():
-            older.rename(out)
-        for folder in (staging, older):
-            shutil.rmtree(folder, ignore_errors=True)
+        _put_back(*being_written)
+        _being_written.remove(being_written)
+
+
+def abandon() -> None:
+    """Put back all that is being written, in a process that is about to end at once."""
+    for folders in _being_written:
+        _put_back(*folders)
+
+
+def _put_back(out: Path, staging: Path, older: Path) -> None:
+    if older.exists() and not out.exists():
+        older.rename(out)
+    for folder in (staging, older):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _sync(path: Path) -> None:

@@ -10,8 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO, TextIO
 
 
 class Progress:
@@ -68,7 +67,7 @@ def quiet_libraries(keep: bool = False) -> Iterator[TextIO]:
     sys.stderr.flush()
     saved = os.dup(1), os.dup(2)
     with (
-        tempfile.NamedTemporaryFile("wb", prefix="edgebert-", suffix=".log") as log,
+        tempfile.TemporaryFile() as log,
         os.fdopen(os.dup(saved[1]), "w", encoding="utf-8") as stderr,
     ):
         os.dup2(log.fileno(), 1)
@@ -76,7 +75,7 @@ def quiet_libraries(keep: bool = False) -> Iterator[TextIO]:
         try:
             yield stderr
         except Exception as error:
-            error.add_note(_tail(Path(log.name)))
+            error.add_note(_tail(log))
             raise
         finally:
             sys.stdout.flush()
@@ -87,7 +86,8 @@ def quiet_libraries(keep: bool = False) -> Iterator[TextIO]:
                 os.close(descriptor)
 
 
-def _tail(log: Path, lines: int = 30) -> str:
-    """The last lines that the libraries printed, for `--debug` and for unexpected errors."""
-    text = log.read_text(encoding="utf-8", errors="replace")
+def _tail(log: BinaryIO, lines: int = 30) -> str:
+    """The last lines that the libraries printed, for who sees the traceback."""
+    log.seek(0)
+    text = log.read().decode(errors="replace")
     return "\n".join(text.splitlines()[-lines:])
