@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from edgebert.pipeline.build_request import BuildRequest
     from edgebert.pipeline.build_result import BuildResult
+    from edgebert.pipeline.catalogue import CatalogueEntry
     from edgebert.pipeline.distill_request import DistillRequest
     from edgebert.pipeline.distillation import Distilled
+    from edgebert.pipeline.doctor import Check
     from edgebert.pipeline.inspection import Inspection
     from edgebert.pipeline.planning import Plan
     from edgebert.pipeline.progress import Progress
+    from edgebert.pipeline.recipe import Recipe
     from edgebert.pipeline.stages.measure import Measurement
     from edgebert.pipeline.validation import Validation
-    from edgebert.targets import Format
+    from edgebert.targets import Format, Target
 
 __all__ = [
     "BuildRequest",
@@ -26,10 +29,14 @@ __all__ = [
     "DistillRequest",
     "build",
     "distill",
+    "examine",
     "inspect",
     "measure",
+    "models",
     "plan",
     "predict",
+    "recipes",
+    "targets",
     "validate",
 ]
 
@@ -179,6 +186,34 @@ def inspect(path: Path) -> "Inspection":
     from edgebert.pipeline.inspection import inspect_path
 
     return inspect_path(path)
+
+
+def models() -> "tuple[CatalogueEntry, ...]":
+    """The catalogue of models."""
+    from edgebert.pipeline.catalogue import load_catalogue
+
+    return tuple(load_catalogue().values())
+
+
+def targets() -> "tuple[Target, ...]":
+    """The shipped targets."""
+    from edgebert.targets import load_target, target_names
+
+    return tuple(load_target(name) for name in target_names())
+
+
+def recipes() -> "tuple[Recipe, ...]":
+    """The shipped recipes."""
+    from edgebert.pipeline.recipe import load_recipe, recipe_names
+
+    return tuple(load_recipe(name) for name in recipe_names())
+
+
+def examine() -> "list[Check]":
+    """What this machine has and lacks, with the cure (`edgebert doctor`)."""
+    from edgebert.pipeline.doctor import examine
+
+    return examine()
 
 
 @contextmanager

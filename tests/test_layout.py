@@ -1,11 +1,15 @@
 """The house: the package list, what is shipped and how large it is, and what no file may say."""
 
+import importlib
+import pkgutil
 import re
 import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
+
+from edgebert import pipeline
 
 ROOT = Path(__file__).parent.parent
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -91,3 +95,16 @@ def test_python_files_are_short() -> None:
         and file.name != "run.py"  # copied into bundles, where it has to be one file
     }
     assert long == {}
+
+
+def test_the_public_api_is_callable() -> None:
+    # A module of the same name would take the function's place once it is imported.
+    for module in pkgutil.iter_modules(pipeline.__path__):
+        importlib.import_module(f"edgebert.pipeline.{module.name}")
+    for name in pipeline.__all__:
+        assert callable(getattr(pipeline, name)), name
+    names = {entry.name for entry in pipeline.models()}
+    assert {"albert", "bert-base-uncased", "xlm-roberta-base"} <= names
+    assert "android-arm64" in {target.name for target in pipeline.targets()}
+    assert "balanced" in {recipe.name for recipe in pipeline.recipes()}
+    assert {"python", "cache"} <= {check.name for check in pipeline.examine()}
