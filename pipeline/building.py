@@ -226,7 +226,7 @@ class _Build:
         from edgebert.pipeline.stages.measure import measure
 
         if model.file not in self.measured:
-            name = f"measure {model.info.format} {model.info.scheme} on this machine"
+            name = f"measure {model.info.format} {model.info.scheme}"
             with self.progress.stage(name):
                 self.measured[model.file] = measure(
                     model.file,
