@@ -87,7 +87,7 @@ def load_folder(
     folder: Path, name: str, *, allow_pickle: bool, work: Path, require_head: bool = True
 ) -> Checkpoint:
     """A local folder as a checkpoint, in place where it can be; see `Load`."""
-    config = _read_config(folder)
+    config = _folder_config(folder)
     files = find_weights(folder, allow_pickle)
     source = Checkpoint(folder, name)
     try:
@@ -189,7 +189,7 @@ def _refuse_missing(model: Any, missing: Sequence[str], where: str) -> None:
     raise InputError(f"no trained classifier head: the weights lack {names}", where, HEAD_CURE)
 
 
-def _read_config(folder: Path) -> dict[str, Any]:
+def _folder_config(folder: Path) -> dict[str, Any]:
     """config.json of a folder whose family is known."""
     file = folder / "config.json"
     if not folder.is_dir():
@@ -198,6 +198,15 @@ def _read_config(folder: Path) -> dict[str, Any]:
         raise InputError(
             "no config.json", str(folder), "give a folder that `save_pretrained` wrote"
         )
+    return read_config(file)
+
+
+def read_config(file: Path) -> dict[str, Any]:
+    """A configuration file whose family is known.
+
+    Raises:
+        InputError: no JSON, no `model_type`, or one without a family.
+    """
     try:
         config = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

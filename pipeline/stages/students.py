@@ -2,7 +2,6 @@
 
 import copy
 import difflib
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,13 +15,12 @@ from transformers import AutoConfig, AutoModelForSequenceClassification, BertCon
 
 from edgebert.calibration.dataset import Row
 from edgebert.pipeline.artifact import Checkpoint, dotted
-from edgebert.pipeline.families import find_family
 from edgebert.pipeline.source import find_source
 from edgebert.pipeline.stages.albert_student import albert_like
 from edgebert.pipeline.stages.checkpoints import save_checkpoint
 from edgebert.pipeline.stages.finetune import PROBLEM_TYPES
 from edgebert.pipeline.stages.layer_maps import resolve_layer_map
-from edgebert.pipeline.stages.load import Load, load_model
+from edgebert.pipeline.stages.load import Load, load_model, read_config
 from edgebert.pipeline.stages.pruned_model import FIELD
 from edgebert.pipeline.stages.weights import SAFETENSORS
 from edgebert.targets.errors import InputError
@@ -143,13 +141,7 @@ def from_configuration(file: Path, teacher: Checkpoint, out: Path) -> Checkpoint
     teacher's family starts from its weights where the shapes agree, its layers from the teacher's
     layers that it learns from by the uniform map; the rest is random.
     """
-    try:
-        fields = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"not readable as JSON: {error}", str(file)) from error
-    if not isinstance(fields, dict) or not isinstance(fields.get("model_type"), str):
-        raise InputError("no model_type", str(file), "it names the architecture, such as bert")
-    find_family(fields["model_type"], str(file))
+    fields = read_config(file)
     inherited = {
         "vocab_size": teacher.config.vocab_size,
         "pad_token_id": teacher.config.pad_token_id or 0,
