@@ -6,7 +6,6 @@ from pathlib import Path
 
 from edgebert.calibration import Split
 from edgebert.calibration.labels import match_labels
-from edgebert.calibration.sample import draw_calibration
 from edgebert.pipeline.artifact import Checkpoint, Model, TokenRow
 from edgebert.pipeline.build_result import Attempt, BuildResult
 from edgebert.pipeline.bundle import SourceEntry, StageEntry, copy_bundle
@@ -41,9 +40,7 @@ class _Build:
     """The stages of one build, each through the cache."""
 
     def __init__(self, plan: Plan, cache: Cache, progress: Progress) -> None:
-        self.plan = plan
-        self.cache = cache
-        self.progress = progress
+        self.plan, self.cache, self.progress = plan, cache, progress
         self.stages: list[StageEntry] = []
         self.notes = [*plan.notes]
         self.measured: dict[Path, Measurement] = {}
@@ -137,16 +134,20 @@ class _Build:
         return Checkpoint(folder, self.original.name)
 
     def calibration(self, checkpoint: Checkpoint) -> tuple[TokenRow, ...]:
-        """Tokenized calibration rows, all of one draw; none where there is no data."""
-        from edgebert.pipeline.stages.reference import encode_rows
+        """Rows for the calibrated schemes; none where there are none and other schemes can do."""
+        from edgebert.pipeline.stages.calibrate import calibration_rows
 
-        if self.plan.data is None:
+        plan = self.plan
+        if plan.data is None:
             return ()
-        settings = self.plan.recipe.calibration
-        rows = draw_calibration(self.plan.data, settings.rows, settings.seed)
-        length = min(checkpoint.max_length, max(self.plan.target.lengths))
-        encoded = encode_rows(checkpoint.tokenizer, rows, length)
-        return tuple(TokenRow(tuple(row.ids), tuple(row.type_ids)) for row in encoded)
+        try:
+            settings, length = plan.recipe.calibration, max(plan.target.lengths)
+            return calibration_rows(checkpoint, plan.data, settings, length)
+        except InputError as error:
+            if plan.calibrated_only:
+                raise
+            self.notes.append(f"no calibrated scheme could be tried: {error.what}")
+            return ()
 
     def export(self, checkpoint: Checkpoint, format: Format) -> Model:
         """The fp32 model file."""

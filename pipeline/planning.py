@@ -107,6 +107,14 @@ class Plan:
         assert table is not None
         return settings.candidates or table.candidates
 
+    @property
+    def calibrated_only(self) -> bool:
+        """True where some format has no candidate that does without calibration texts."""
+        return any(
+            all(find_scheme(name, format).calibrated for name in self.candidates(format))
+            for format in self.formats
+        )
+
     def describe(self) -> dict[str, Any]:
         """For programs."""
         return {

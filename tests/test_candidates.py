@@ -1,5 +1,7 @@
 """Every scheme that a target would try is built and run."""
 
+import dataclasses
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +9,7 @@ import pytest
 
 from edgebert import pipeline
 from edgebert.targets import load_target, target_names
+from edgebert.targets.errors import InputError
 
 
 def distinct_targets() -> list[str]:
@@ -49,3 +52,30 @@ def test_every_candidate_of_a_target_builds(
             assert trial.drift.agreement is not None
             assert trial.drift.agreement > 0.7
         assert sum(t.kept for t in tried.values()) == 1
+
+
+def test_without_train_texts_the_calibrated_candidates_are_left_out(
+    edgebert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EDGEBERT_CACHE", str(edgebert.cache))
+    data = tmp_path / "data"
+    data.mkdir()
+    for split in ("dev", "test"):
+        shutil.copy(edgebert.data / f"{split}.jsonl", data)
+    request = pipeline.BuildRequest(
+        model=str(edgebert.model),
+        data=str(data),
+        target="android-arm64",
+        formats=("onnx",),
+        max_drop=0.5,
+        out=tmp_path / "bundle",
+    )
+    report = pipeline.build(request).report
+    failed = {trial.scheme: trial.failure for trial in report.trials if trial.failure}
+    assert set(failed) == {"static_wi8c_ai8_smooth", "dynamic_wi8c_afp32_smooth"}
+    assert all("calibration texts" in failure for failure in failed.values())
+    assert [trial.scheme for trial in report.trials if trial.kept] == ["dynamic_wi8c_afp32"]
+    assert any("no calibrated scheme could be tried: no train split" in n for n in report.notes)
+    only = dataclasses.replace(request, overrides=("quantize.scheme=static_wi8c_ai8",))
+    with pytest.raises(InputError, match="no train split"):
+        pipeline.build(only)
