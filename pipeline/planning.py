@@ -66,7 +66,16 @@ class Plan:
     @property
     def notes(self) -> tuple[str, ...]:
         """What the report has to say."""
-        return (*self.source.notes, *(self.data.notes if self.data else ()))
+        notes = [*self.source.notes, *(self.data.notes if self.data else ())]
+        here = platform.machine()
+        if here != self.target.arch:
+            notes.append(f"measured on {here}; the processor of the target is {self.target.arch}")
+        if "tflite" in self.formats and self.target.old_runtime:
+            notes.append(
+                f"model.tflite was measured on LiteRT; the device runs {self.target.old_runtime}: "
+                "`python run.py --check` proves it there"
+            )
+        return tuple(notes)
 
     @property
     def random_labels(self) -> tuple[str, ...]:

@@ -84,6 +84,13 @@ class Target(_Table):
         """The formats this target runs, ONNX first."""
         return tuple(name for name in FORMATS if getattr(self, name) is not None)
 
+    @property
+    def old_runtime(self) -> str:
+        """The TFLite runtime's requirement where it is not LiteRT, else empty."""
+        if self.tflite is None or self.tflite.module == "ai_edge_litert":
+            return ""
+        return self.tflite.runtime
+
 
 SHIPPED = TomlFolder("target", resources.files("edgebert.targets"))
 

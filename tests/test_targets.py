@@ -1,10 +1,13 @@
 """Targets: shipped ones, a user's own, and messages with line and field."""
 
+import platform
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 
+from edgebert import pipeline
+from edgebert.pipeline.build_request import BuildRequest
 from edgebert.pipeline.schemes import find_scheme
 from edgebert.targets import load_target, target_names, target_text
 from edgebert.targets.errors import InputError
@@ -92,3 +95,13 @@ def test_incomplete(tmp_path: Path, text: str) -> None:
 def test_unreadable_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"none\.toml"):
         load_target(str(tmp_path / "none.toml"))
+
+
+def test_a_plan_says_what_it_cannot_measure(tmp_path: Path) -> None:
+    for target, expected in (("raspberry-pi-armv7", "tflite-runtime==2.14.0"), ("jetson-orin", "")):
+        request = BuildRequest(model="albert", target=target, out=tmp_path / "bundle")
+        notes = " ".join(pipeline.plan(request).notes)
+        assert ("the device runs" in notes) is bool(expected)
+        assert expected in notes
+        arch = load_target(target).arch
+        assert (f"the processor of the target is {arch}" in notes) is (platform.machine() != arch)
