@@ -7,10 +7,10 @@ import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from edgebert.pipeline.cache import LIBRARIES, Cache, library_versions
+from edgebert.pipeline.processor import processor_flags
 from edgebert.targets.errors import InputError
 
 BUILD_DISK_GB = 2.0  # a build of a base-size model with its cache
@@ -79,10 +79,7 @@ def fix(name: str) -> Check:
 
 def int8_instructions() -> list[str]:
     """The int8 instruction sets of this processor; empty where /proc/cpuinfo is missing."""
-    file = Path("/proc/cpuinfo")
-    words = (
-        set(file.read_text(encoding="utf-8", errors="replace").split()) if file.exists() else set()
-    )
+    words = processor_flags()
     return [flag for flag in INT8_FLAGS if flag in words]
 
 

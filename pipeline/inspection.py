@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -9,6 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from edgebert.pipeline.artifact import Checkpoint
 from edgebert.pipeline.bundle import MANIFEST, Bundle
+from edgebert.pipeline.runtimes.stored_tensor import StoredTensor
 from edgebert.targets import Format
 from edgebert.targets.errors import InputError
 
@@ -200,17 +202,17 @@ def _bits(dtype: str) -> int:
 
 
 def _stored(format: Format, file: Path) -> list[TensorSize]:
+    stored: Sequence[StoredTensor]
     if format == "onnx":
         from edgebert.pipeline.runtimes.onnx_file import load_proto, stored_tensors
 
-        found = {t.name: (t.dtype, t.shape, t.size_bytes) for t in stored_tensors(load_proto(file))}
+        stored = stored_tensors(load_proto(file))
     else:
         from edgebert.pipeline.runtimes.tflite_file import TfliteFile
 
-        found = {t.name: (t.dtype, t.shape, t.size_bytes) for t in TfliteFile(file).stored}
+        stored = TfliteFile(file).stored
     return [
-        TensorSize(name=name, dtype=dtype, shape=shape, bytes=size)
-        for name, (dtype, shape, size) in found.items()
+        TensorSize(name=t.name, dtype=t.dtype, shape=t.shape, bytes=t.size_bytes) for t in stored
     ]
 
 

@@ -11,7 +11,8 @@ from ai_edge_litert import schema_py_generated as schema
 
 from edgebert.pipeline.artifact import Checkpoint, Model, TokenRow
 from edgebert.pipeline.runtimes.run import open_session
-from edgebert.pipeline.runtimes.tflite_file import LARGE, TfliteFile
+from edgebert.pipeline.runtimes.stored_tensor import LARGE
+from edgebert.pipeline.runtimes.tflite_file import TfliteFile
 from edgebert.pipeline.runtimes.tflite_rewrite import merge_rounding_twins
 from edgebert.pipeline.runtimes.tflite_versions import newest_versions
 from edgebert.pipeline.schemes import SchemeError, find_scheme

@@ -1,7 +1,6 @@
 """Read an .onnx file: what it stores in which precision, its operators, the runtime it needs."""
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +8,9 @@ import onnx
 from onnx import TensorProto, numpy_helper
 
 from edgebert.pipeline.artifact import Model, ModelInfo, TensorSpec
+from edgebert.pipeline.runtimes.stored_tensor import LARGE, StoredTensor
 from edgebert.targets.errors import EdgebertError
 
-# What counts as a matrix of an int8 artifact: biases and LayerNorm weights are far below it.
-LARGE = 10_000
 FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
 # Input that holds the scale, for each operator that has one.
 SCALE_INPUTS = {
@@ -27,28 +25,6 @@ OPSET_RUNTIME = {17: "1.12", 18: "1.14", 19: "1.15", 20: "1.17", 21: "1.18", 22:
 IR_RUNTIME = {8: "1.10", 9: "1.16", 10: "1.18", 11: "1.22", 12: "1.23"}
 # MatMulNBits came with 1.17 for 4 bits; its 8-bit kernels came with 1.22.
 NBITS_RUNTIME = {4: "1.17", 8: "1.22"}
-
-
-@dataclass(frozen=True)
-class StoredTensor:
-    """A tensor that the file stores.
-
-    Attributes:
-        name: its name in the graph.
-        dtype: numpy-like name of the element type, `int8`, `float`, ...
-        shape: its dimensions.
-        size_bytes: what it takes in the file.
-    """
-
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
-    size_bytes: int
-
-    @property
-    def elements(self) -> int:
-        """Number of stored elements."""
-        return math.prod(self.shape)
 
 
 def load_proto(file: Path) -> onnx.ModelProto:

@@ -1,7 +1,6 @@
 """Read a .tflite file: what it stores, what it computes with, what runtime it needs."""
 
 import hashlib
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,38 +9,24 @@ from ai_edge_litert import schema_py_generated as schema
 from ai_edge_litert.tools import flatbuffer_utils
 
 from edgebert.pipeline.artifact import ModelInfo, TensorSpec
+from edgebert.pipeline.runtimes.stored_tensor import LARGE, StoredTensor
 from edgebert.pipeline.runtimes.tflite_versions import minimum_runtime
 from edgebert.targets.errors import InputError
 
 OPERATORS = {value: name for name, value in vars(schema.BuiltinOperator).items()}
 DTYPES = {value: name.lower() for name, value in vars(schema.TensorType).items()}
 NOT_BUILTIN = ("CUSTOM", "DELEGATE")
-# What counts as a matrix of an int8 artifact: biases and LayerNorm weights are far below it.
-LARGE = 10_000
 
 
 @dataclass(frozen=True)
-class StoredTensor:
-    """A constant that the file stores; a buffer that several tensors share is one.
+class StoredBuffer(StoredTensor):
+    """A buffer of the file and the first tensor that has it.
 
     Attributes:
-        name: name of the first tensor that has it.
-        dtype: `float32`, `int8`, `int4`, ...
-        shape: its dimensions.
-        size_bytes: bytes in the file.
         sha256: of the bytes.
     """
 
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
-    size_bytes: int
     sha256: str
-
-    @property
-    def elements(self) -> int:
-        """How many numbers it holds."""
-        return math.prod(self.shape)
 
     @property
     def is_large(self) -> bool:
@@ -78,15 +63,15 @@ class TfliteFile:
         return dict(sorted(found.items()))
 
     @property
-    def stored(self) -> tuple[StoredTensor, ...]:
+    def stored(self) -> tuple[StoredBuffer, ...]:
         """The constants, each buffer once."""
-        tensors: dict[int, StoredTensor] = {}
+        tensors: dict[int, StoredBuffer] = {}
         for tensor in self._tensors():
             data = self.model.buffers[tensor.buffer].data
             if data is None or tensor.buffer in tensors:
                 continue
             raw = bytes(data)
-            tensors[tensor.buffer] = StoredTensor(
+            tensors[tensor.buffer] = StoredBuffer(
                 name=text_of(tensor.name),
                 dtype=DTYPES[tensor.type],
                 shape=shape_of(tensor),

@@ -7,7 +7,8 @@ import flatbuffers
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
-from edgebert.pipeline.runtimes.tflite_file import LARGE, operator_name, shape_of, text_of
+from edgebert.pipeline.runtimes.stored_tensor import LARGE
+from edgebert.pipeline.runtimes.tflite_file import operator_name, shape_of, text_of
 from edgebert.targets.errors import MachineError
 
 ALIGNMENT = 16  # `force_align` of a buffer in the TFLite schema

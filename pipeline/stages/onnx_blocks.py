@@ -5,7 +5,7 @@ import numpy.typing as npt
 import onnx
 from onnx import helper
 
-from edgebert.pipeline.runtimes.onnx_file import LARGE
+from edgebert.pipeline.runtimes.stored_tensor import LARGE
 from edgebert.pipeline.stages.onnx_weights import replace_nodes, store, weight
 
 Array = npt.NDArray[np.float32]

@@ -11,7 +11,8 @@ import numpy.typing as npt
 import onnx
 from onnx import helper, numpy_helper
 
-from edgebert.pipeline.runtimes.onnx_file import LARGE, float_matrices
+from edgebert.pipeline.runtimes.onnx_file import float_matrices
+from edgebert.pipeline.runtimes.stored_tensor import LARGE
 
 Array = npt.NDArray[np.float32]
 # Inputs of one run by name, each [1, seq].

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from edgebert.pipeline.bundle import Manifest
 from edgebert.pipeline.drift import DriftReport, Gate, Trial
+from edgebert.pipeline.processor import processor_flags
 from edgebert.pipeline.runtimes.run import machine
 from edgebert.pipeline.stages.measure import Measurement
 from edgebert.targets import Format
@@ -103,11 +104,9 @@ def read_report(folder: Path) -> Report:
 
 def int8_instructions() -> str:
     """The fastest int8 instructions of this machine's processor, or `unknown`."""
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:  # not Linux
+    flags = processor_flags()
+    if not flags:
         return "unknown"
-    flags = set(text.split())
     return next((name for name in INT8_INSTRUCTIONS if name in flags), "none of its own")
 
 
