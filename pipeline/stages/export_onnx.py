@@ -17,7 +17,7 @@ import torch
 
 from edgebert.pipeline.artifact import Checkpoint, Model
 from edgebert.pipeline.runtimes.onnx_file import describe
-from edgebert.pipeline.stages import onnx_graph
+from edgebert.pipeline.stages import onnx_graph, onnx_loop
 from edgebert.pipeline.stages.load import load_model
 from edgebert.pipeline.stages.wrapper import ExportModule, export_module
 from edgebert.targets.errors import EdgebertError, InputError
@@ -61,6 +61,7 @@ class ExportOnnx:
         onnx_graph.strip(graph)
         onnx_graph.store_once(graph)
         onnx_graph.name_initializers(graph, parameters)
+        onnx_loop.roll(graph)
         file = out / "model.onnx"
         onnx_graph.save(graph, file)
         onnx.checker.check_model(str(file), full_check=True)

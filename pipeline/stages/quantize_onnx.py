@@ -16,7 +16,7 @@ import onnx
 from edgebert.pipeline.artifact import Checkpoint, Model, TokenRow
 from edgebert.pipeline.runtimes.onnx_file import check_int8, describe, load_proto
 from edgebert.pipeline.schemes import Scheme, SchemeError
-from edgebert.pipeline.stages import onnx_graph
+from edgebert.pipeline.stages import onnx_graph, onnx_loop
 from edgebert.pipeline.stages.onnx_weights import (
     Feed,
     embeddings_to_int8,
@@ -64,7 +64,7 @@ class QuantizeOnnx:
                 where,
                 "give --data with a train split, or choose a dynamic or weight-only scheme",
             )
-        proto = load_proto(fp32.file)
+        proto = onnx_loop.unroll(load_proto(fp32.file))
         ir_version = proto.ir_version
         names = [spec.name for spec in fp32.info.inputs]
         feeds = [_feed(row, names) for row in calibration] if self.scheme.calibrated else []
@@ -82,6 +82,7 @@ class QuantizeOnnx:
         proto.ir_version = ir_version
         if self.scheme.tool != "cast":
             check_int8(proto, where)
+        onnx_loop.roll(proto)
         self._check_limits(proto, where)
         out.mkdir(parents=True, exist_ok=True)
         onnx_graph.save(proto, out / "model.onnx")
