@@ -45,6 +45,7 @@ class QuantizeLitert:
             SchemeError: a matrix stayed fp32, or a scale is not usable.
         """
         from edgebert.pipeline.runtimes.tflite_file import TfliteFile
+        from edgebert.pipeline.runtimes.tflite_loop import roll
         from edgebert.pipeline.runtimes.tflite_rewrite import (
             correct_versions,
             float_outputs,
@@ -79,6 +80,8 @@ class QuantizeLitert:
         store_in_int8(tflite.model)
         merge_rounding_twins(tflite.model)
         tidy(tflite.model)
+        if roll(tflite.model):
+            tidy(tflite.model)  # the new subgraphs' names and counters
         correct_versions(tflite.model)
         write_tflite(tflite.model, file)
         check_stored(tflite, self.scheme)
