@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -22,17 +23,21 @@ class _Found(BaseModel):
 
 
 class TensorSize(_Found):
-    """One stored tensor."""
+    """One stored tensor; `operator` reads it (empty in a checkpoint)."""
 
     name: str
     dtype: str
     shape: tuple[int, ...]
     bytes: int
+    operator: str = ""
 
     def text(self) -> str:
         """For people."""
         dimensions = "x".join(map(str, self.shape))
-        return f"  {self.bytes / 1e6:8.3f} MB  {self.dtype:<8} {dimensions:<14} {self.name}"
+        read_by = f"  ({self.operator})" if self.operator else ""
+        return (
+            f"  {self.bytes / 1e6:8.3f} MB  {self.dtype:<8} {dimensions:<14} {self.name}{read_by}"
+        )
 
 
 class FileInspection(_Found):
@@ -41,8 +46,10 @@ class FileInspection(_Found):
     Attributes:
         file: its name.
         scheme: quantization scheme.
-        bytes: its size.
+        bytes: its size, external data included.
         bytes_by_dtype: stored weights, by precision.
+        bytes_by_operator: stored weights, by the operator that reads them, largest first; what
+            several read counts once. Empty for a checkpoint.
         largest: the largest tensors.
         operators: operator -> newest version used; empty for a checkpoint.
         minimum_runtime: runtime and its lowest version that runs it.
@@ -52,6 +59,7 @@ class FileInspection(_Found):
     scheme: str
     bytes: int
     bytes_by_dtype: dict[str, int]
+    bytes_by_operator: dict[str, int] = {}
     largest: tuple[TensorSize, ...]
     operators: dict[str, int] = {}
     minimum_runtime: str = ""
@@ -96,6 +104,11 @@ class Inspection(_Found):
                 f"\n{file.file}: {file.scheme}, {file.bytes / 1e6:.2f} MB (weights: {stored})"
             )
             lines += [tensor.text() for tensor in file.largest]
+            if file.bytes_by_operator:
+                sizes = ", ".join(
+                    f"{name} {size / 1e6:.3f} MB" for name, size in file.bytes_by_operator.items()
+                )
+                lines.append(f"  weights by operator: {sizes}")
             if file.operators:
                 used = ", ".join(f"{name} v{version}" for name, version in file.operators.items())
                 lines.append(f"  operators: {used}")
@@ -212,19 +225,27 @@ def _stored(format: Format, file: Path) -> list[TensorSize]:
 
         stored = TfliteFile(file).stored
     return [
-        TensorSize(name=t.name, dtype=t.dtype, shape=t.shape, bytes=t.size_bytes) for t in stored
+        TensorSize(
+            name=t.name, dtype=t.dtype, shape=t.shape, bytes=t.size_bytes, operator=t.operator
+        )
+        for t in stored
     ]
 
 
 def _file(file: Path, scheme: str, stored: list[TensorSize]) -> FileInspection:
-    by_dtype: dict[str, int] = {}
+    by_dtype: Counter[str] = Counter()
+    by_operator: Counter[str] = Counter()
     for tensor in stored:
-        by_dtype[tensor.dtype] = by_dtype.get(tensor.dtype, 0) + tensor.bytes
+        by_dtype[tensor.dtype] += tensor.bytes
+        if tensor.operator:
+            by_operator[tensor.operator] += tensor.bytes
+    data = file.with_name(f"{file.name}.data")
     ordered = sorted(stored, key=lambda tensor: (-tensor.bytes, tensor.name))
     return FileInspection(
         file=file.name,
         scheme=scheme,
-        bytes=file.stat().st_size,
+        bytes=sum(part.stat().st_size for part in (file, data) if part.exists()),
         bytes_by_dtype=dict(sorted(by_dtype.items())),
+        bytes_by_operator=dict(by_operator.most_common()),
         largest=tuple(ordered[:LARGEST]),
     )

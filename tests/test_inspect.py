@@ -32,10 +32,22 @@ def test_bundle(edgebert: Any, built: Any) -> None:
         assert file["scheme"] == entry["scheme"]
         assert 0 < sum(file["bytes_by_dtype"].values()) < file["bytes"]
         assert "int8" in file["bytes_by_dtype"]
+        by_operator = file["bytes_by_operator"]
+        assert sum(by_operator.values()) == sum(file["bytes_by_dtype"].values())
+        assert list(by_operator.values()) == sorted(by_operator.values(), reverse=True)
+        assert {"Gather", "EMBEDDING_LOOKUP"} & set(by_operator)
         sizes = [tensor["bytes"] for tensor in file["largest"]]
         assert sizes == sorted(sizes, reverse=True)
     text = edgebert("inspect", bundle).stdout
-    for part in ("model.onnx", "model.tflite", "int8", "parameters", "operators", "gates passed"):
+    for part in (
+        "model.onnx",
+        "model.tflite",
+        "int8",
+        "parameters",
+        "weights by operator",
+        "operators: ",
+        "gates passed",
+    ):
         assert part in text
 
 

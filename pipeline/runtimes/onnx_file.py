@@ -47,7 +47,10 @@ def load_proto(file: Path) -> onnx.ModelProto:
 def stored_tensors(proto: onnx.ModelProto) -> tuple[StoredTensor, ...]:
     """Every stored tensor, largest first: initializers, and the tensors of Constant nodes."""
     tensors = [*proto.graph.initializer]
+    readers: dict[str, str] = {}
     for node in all_nodes(proto.graph):
+        for name in node.input:
+            readers.setdefault(name, node.op_type)
         tensors += [a.t for a in node.attribute if node.op_type == "Constant" and a.name == "value"]
     stored = [
         StoredTensor(
@@ -55,6 +58,7 @@ def stored_tensors(proto: onnx.ModelProto) -> tuple[StoredTensor, ...]:
             TensorProto.DataType.Name(tensor.data_type).lower(),
             tuple(tensor.dims),
             numpy_helper.to_array(tensor).nbytes if not tensor.raw_data else len(tensor.raw_data),
+            readers.get(tensor.name, ""),
         )
         for tensor in tensors
     ]
