@@ -59,18 +59,28 @@ class Variant:
     made_by: str = "benchmarks/results.py"
 
 
+def folder(data: str) -> str:
+    """Where the models of a data set are; its bare name would be taken for the data."""
+    return f"on-{data}"
+
+
 def variants(data: str) -> list[Variant]:
     """All models of one data set."""
-    teacher = f"{data}/teacher"
+    teacher = f"{folder(data)}/teacher"
     found = [Variant("teacher", teacher)]
     for student in ("distilbert-like", "tinybert-4", "albert-like"):
         if student in EPOCHS[data]:
             command = distill_request(data, student).command_line()
-            found.append(Variant(student, f"{data}/{student}", (), command))
+            found.append(Variant(student, f"{folder(data)}/{student}", (), command))
         else:  # the shipped model is CLINC150's
             found.append(Variant(student, "albert", (), "benchmarks/train_albert.py"))
     cut = ("prune.heads=0.75", "prune.ffn=0.5")
-    again = ("recover.epochs=1", "recover.learning_rate=1e-4", "recover.max_length=64")
+    again = (
+        "recover.epochs=1",
+        "recover.learning_rate=1e-4",
+        "recover.max_length=64",
+        "recover.bf16=true",
+    )
     return [
         *found,
         Variant("25 % of the heads, 50 % of the FFN pruned", teacher, (*cut, *again)),
@@ -81,10 +91,10 @@ def variants(data: str) -> list[Variant]:
 def distill_request(data: str, student: str) -> pipeline.DistillRequest:
     """How a student is trained."""
     return pipeline.DistillRequest(
-        teacher=f"{data}/teacher",
+        teacher=f"{folder(data)}/teacher",
         student=student,
         data=data,
-        out=Path(data) / student,
+        out=Path(folder(data)) / student,
         overrides=(f"epochs={EPOCHS[data][student]}", *STUDENT_SETTINGS),
     )
 
@@ -105,12 +115,12 @@ def build_request(data: str, variant: Variant, recipe: str) -> pipeline.BuildReq
 def bundle_folder(data: str, variant: Variant, recipe: str) -> Path:
     """Where a bundle goes."""
     words = variant.name.replace("%", "").replace(",", "").split()
-    return Path(data) / "bundles" / f"{'-'.join(words)}-{recipe}"
+    return Path(folder(data)) / "bundles" / f"{'-'.join(words)}-{recipe}"
 
 
 def make(data: str, encoder: Path) -> None:
     """Train and build what is not there yet."""
-    teacher = Path(data) / "teacher"
+    teacher = Path(folder(data)) / "teacher"
     if not (teacher / "model.safetensors").exists():
         stage = Finetune(
             TrainingSettings(
@@ -120,9 +130,14 @@ def make(data: str, encoder: Path) -> None:
                 bf16=True,
             )
         )
-        stage(Checkpoint(encoder, "encoder"), shipped_dataset(data), teacher, Path(data) / "work")
+        stage(
+            Checkpoint(encoder, "encoder"),
+            shipped_dataset(data),
+            teacher,
+            Path(folder(data)) / "work",
+        )
     for variant in variants(data):
-        if variant.model == f"{data}/{variant.name}" and not Path(variant.model).exists():
+        if variant.model == f"{folder(data)}/{variant.name}" and not Path(variant.model).exists():
             pipeline.distill(distill_request(data, variant.name), show=True)
         for recipe in ("balanced", "uncompressed"):
             if not bundle_folder(data, variant, recipe).exists():
@@ -147,9 +162,10 @@ def rows(data: str) -> list[str]:
                 file = bundle.file(format)
                 speed = measure(file, fp32.file("onnx"), threads=1).speedup
                 scheme = next(size.scheme for size in report.sizes if size.file == file.name)
+                parameters = report.manifest.parameters / 1e6
                 command = build_request(data, variant, recipe).command_line()
                 found.append(
-                    f"| {variant.name} | {format} {scheme} | {report.manifest.parameters / 1e6:.2f} "
+                    f"| {variant.name} | {format} {scheme} | {parameters:.2f} "
                     f"| {file.stat().st_size / 1e6:.2f} | {metric.artifact:.4f} "
                     f"({low:.3f} to {high:.3f}) | {100 * metric.artifact / best:.1f} % "
                     f"| {speed:.2f} | `{command}` |"
@@ -164,13 +180,13 @@ def write_page() -> None:
         "",
         "Made by `benchmarks/results.py`. Accuracy is that of all test rows on the runtime that",
         "ships, with its 95 % Wilson interval; the share is that of the fp32 teacher's accuracy;",
-        "speed is the latency of the teacher's fp32 ONNX file over that of this one, in turns, at 32",
-        "tokens on one thread of an x86 with VNNI. The commands run in the working folder. The",
+        "speed is the latency of the teacher's fp32 ONNX file over that of this one, in turns, at",
+        "32 tokens on one thread of an x86 with VNNI. The commands run in the working folder. The",
         "teacher of the English sets is MiniLM-L6, of the Chinese ones bge-small-zh-v1.5, both",
         "fine-tuned; csl_category is Apache-2.0, sib200_zh CC BY-SA 4.0.",
     ]
     for data in EPOCHS:
-        if not (Path(data) / "bundles" / "teacher-uncompressed").exists():
+        if not (Path(folder(data)) / "bundles" / "teacher-uncompressed").exists():
             continue
         lines += ["", f"## {data}", ""]
         lines += [
