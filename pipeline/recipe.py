@@ -71,6 +71,15 @@ class PruneSettings(_Stage):
         return self.vocabulary or any(size is not None for size in sizes)
 
 
+def _check_layers(value: Any) -> Any:
+    patterns = isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
+    if value != AUTO and not patterns:
+        raise ValueError(
+            'give "auto" or a list of layers, such as ["classifier", "*.output.dense"]'
+        )
+    return value
+
+
 class QuantizeSettings(_Stage):
     """Which scheme.
 
@@ -78,10 +87,19 @@ class QuantizeSettings(_Stage):
         scheme: a scheme's name, or `auto`: the target's candidates in their order, the first that
             passes.
         candidates: what `auto` tries in place of the target's own; empty: the target's.
+        fp32_layers: layers that are left in fp32, by the checkpoint's names or patterns of them
+            (`*` stands for anything); or `auto`: where a scheme drops too much, as few of its
+            costliest layers as hold the limit on the dev rows.
+        fp32_share: largest share of the layers that `auto` leaves in fp32, before it goes on to the
+            next scheme.
+        sensitivity_rows: dev texts that the cost of each layer is measured on.
     """
 
     scheme: str = AUTO
     candidates: tuple[str, ...] = ()
+    fp32_layers: Annotated[Literal["auto"] | tuple[str, ...], BeforeValidator(_check_layers)] = ()
+    fp32_share: float = Field(default=0.5, gt=0, le=1)
+    sensitivity_rows: int = Field(default=128, ge=1)
 
 
 class ValidateSettings(_Stage):

@@ -4,7 +4,7 @@ A name decodes as in ai-edge-quantizer: `dynamic_wi8c_afp32` is dynamic ranges, 
 channel, activations fp32 between the operators (quantized inside them); `static_wi8c_ai8` has
 calibrated int8 activations; `weight_only_*` computes in fp32; `hr` rotates by a Hadamard matrix
 first; `wi7` is int8 in a range of 7 bits, `b128` a scale for every 128 inputs of a channel,
-`smooth` SmoothQuant first.
+`smooth` SmoothQuant first, `mixed` some layers in fp32.
 """
 
 import difflib
@@ -188,6 +188,14 @@ SCHEMES: tuple[Scheme, ...] = (
         calibrated=True,
     ),
 )
+
+
+MIXED = "_mixed"
+
+
+def mixed_name(name: str) -> str:
+    """What a scheme is called where some layers are left in fp32."""
+    return f"{name}{MIXED}"
 
 
 def find_scheme(name: str, format: Format) -> Scheme:
