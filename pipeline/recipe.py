@@ -8,7 +8,11 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.dataclasses import dataclass as settings
 
-from edgebert.pipeline.training_settings import DistillOptions, DistillSettings
+from edgebert.pipeline.training_settings import (
+    DistillOptions,
+    DistillSettings,
+    QuantizeAwareSettings,
+)
 from edgebert.targets.errors import InputError
 from edgebert.targets.toml_folder import TomlFolder, field_path, line_of, parse_toml
 
@@ -166,6 +170,7 @@ class Recipe(_Stage):
         distill: None leaves the model's shape as it is.
         recover: train what was pruned, or distilled, once more, with the model as its teacher; None
             leaves it out.
+        quantize_aware: train once more with fake quantizers; None, or 0 epochs, leaves it out.
     """
 
     name: str
@@ -173,6 +178,7 @@ class Recipe(_Stage):
     distill: DistillStage | None = None
     prune: PruneSettings = PruneSettings()
     recover: DistillSettings | None = None
+    quantize_aware: QuantizeAwareSettings | None = None
     calibration: CalibrationSettings = CalibrationSettings()
     quantize: QuantizeSettings = QuantizeSettings()
     validate_: ValidateSettings = Field(default=ValidateSettings(), alias="validate")
@@ -182,7 +188,12 @@ class Recipe(_Stage):
     @property
     def trains(self) -> bool:
         """True where a stage learns from the train rows."""
-        return self.distill is not None or self.recover is not None
+        return any((self.distill, self.recover, self.trains_quantizers))
+
+    @property
+    def trains_quantizers(self) -> bool:
+        """True where the model is trained with fake quantizers."""
+        return self.quantize_aware is not None and self.quantize_aware.epochs > 0
 
 
 SHIPPED = TomlFolder("recipe", resources.files("edgebert.pipeline") / "recipes")

@@ -68,7 +68,7 @@ class QuantizeOnnx:
                 layers should stay in fp32 and this scheme has no such form.
         """
         where = self._where(fp32)
-        fp32_proto, proto = self._quantize(fp32, calibration)
+        fp32_proto, proto = self._quantize(checkpoint, fp32, calibration)
         if self.fp32_layers:
             if not self.mixable:
                 raise SchemeError(f"{self.scheme.name} leaves no layer in fp32", where)
@@ -101,7 +101,7 @@ class QuantizeOnnx:
         Raises:
             InputError, SchemeError: as a call does.
         """
-        fp32_proto, quantized = self._quantize(fp32, calibration)
+        fp32_proto, quantized = self._quantize(checkpoint, fp32, calibration)
         for layer in onnx_layers(fp32_proto):
             onnx_graph.save(mix(fp32_proto, quantized, {layer.name}), folder / "model.onnx")
             yield layer, folder / "model.onnx"
@@ -110,7 +110,7 @@ class QuantizeOnnx:
         return f"scheme {self.scheme.name} on {fp32.file}"
 
     def _quantize(
-        self, fp32: Model, calibration: Sequence[TokenRow]
+        self, checkpoint: Checkpoint, fp32: Model, calibration: Sequence[TokenRow]
     ) -> tuple[onnx.ModelProto, onnx.ModelProto]:
         """The fp32 graph in the form that is quantized, and with every layer quantized."""
         if self.scheme.calibrated and not calibration:
@@ -123,7 +123,7 @@ class QuantizeOnnx:
         names = [spec.name for spec in fp32.info.inputs]
         feeds = [_feed(row, names) for row in calibration] if self.scheme.calibrated else []
         try:
-            return self._apply(proto, feeds)
+            return self._apply(checkpoint, proto, feeds)
         except (EdgebertError, OSError, MemoryError):  # a full disk is no fault of the scheme
             raise
         except Exception as error:  # the tools raise types of their own, bare Exception among them
@@ -133,7 +133,7 @@ class QuantizeOnnx:
             ) from error
 
     def _apply(
-        self, proto: onnx.ModelProto, feeds: list[Feed]
+        self, checkpoint: Checkpoint, proto: onnx.ModelProto, feeds: list[Feed]
     ) -> tuple[onnx.ModelProto, onnx.ModelProto]:
         scheme = self.scheme
         tidy(proto)
@@ -154,6 +154,11 @@ class QuantizeOnnx:
             matmuls_to_blocks(proto, scheme.weight_bits, scheme.block_size)
         elif scheme.tool == "onnxruntime":
             proto = _quantize_dynamic(proto, scheme)
+        elif scheme.trained:
+            from edgebert.pipeline.stages.fake_quantizers import load_ranges
+            from edgebert.pipeline.stages.onnx_trained import quantize_trained
+
+            quantize_trained(proto, load_ranges(checkpoint))
         elif scheme.calibrated:
             from edgebert.pipeline.stages.onnx_nncf import quantize_static
 
