@@ -26,7 +26,7 @@ final class PostProcessorReader {
         return new Template(
             template(fields.list("single"), fields), template(fields.list("pair"), fields));
       case "BertProcessing":
-        return bert(fields, new int[] {0, 1});
+        return bert(fields);
       case "RobertaProcessing":
         PostProcessor roberta = roberta(fields);
         return fields.flag("trim_offsets", true)
@@ -65,7 +65,7 @@ final class PostProcessorReader {
   }
 
   /** [CLS] A [SEP] B [SEP]. */
-  private static Template bert(Fields fields, int[] types) throws TokenizerException {
+  private static Template bert(Fields fields) throws TokenizerException {
     int cls = id(fields, "cls");
     int sep = id(fields, "sep");
     Template.Part start = Template.Part.special(0, cls);
@@ -77,8 +77,8 @@ final class PostProcessorReader {
             start,
             first,
             middle,
-            Template.Part.sequence(1, types[1]),
-            Template.Part.special(types[1], sep)));
+            Template.Part.sequence(1, 1),
+            Template.Part.special(1, sep)));
   }
 
   /** {@code <s> A </s></s> B </s>}, all of type 0. */
