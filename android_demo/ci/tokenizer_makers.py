@@ -19,6 +19,7 @@ from tokenizers import (
 ROOT = Path(__file__).parents[2]
 BERT_VOCABULARY = ROOT / "android_demo/core/src/test/data/bert-base-uncased.txt.gz"
 SENTENCEPIECE = ROOT / "tests/data/unigram.model"
+SHIPPED = ROOT / "pipeline/models/albert/tokenizer.json"
 BERT_SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 LARGE = 250_000
 
@@ -112,12 +113,17 @@ def precompiled() -> normalizers.Normalizer:
     return normalizers.Precompiled(sentencepiece_model().normalizer_spec.precompiled_charsmap)
 
 
-def xlm_roberta(pieces: list[tuple[str, float]], unknown: int = 3) -> Tokenizer:
-    """A unigram model set up as XLM-RoBERTa's."""
-    tokenizer = Tokenizer(models.Unigram(pieces, unknown))
-    spaces = normalizers.Replace(Regex(" {2,}"), " ")
-    tokenizer.normalizer = normalizers.Sequence([precompiled(), spaces])
+def xlm_roberta(pieces: list[tuple[str, float]], *, converted: bool) -> Tokenizer:
+    """A unigram model set up as XLM-RoBERTa's, as converters wrote it or transformers 5 does."""
+    tokenizer = Tokenizer(models.Unigram(pieces, 3))
+    tokenizer.normalizer = precompiled()
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    if converted:
+        steps = [normalizers.Strip(left=False), normalizers.Replace(Regex(" {2,}"), "\u2581")]
+        tokenizer.normalizer = normalizers.Sequence([precompiled(), *steps])
+    else:
+        steps = [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()]
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence(steps)
     tokenizer.post_processor = processors.TemplateProcessing(
         single="<s> $A </s>",
         pair="<s> $A </s> </s> $B </s>",
@@ -131,7 +137,7 @@ def case_model() -> Tokenizer:
     """The small SentencePiece model read as XLM-R's: ids are one higher than its own."""
     pieces = [(piece.piece, piece.score) for piece in sentencepiece_model().pieces]
     specials = [("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0)]
-    return xlm_roberta([*specials, *pieces[3:], ("<mask>", 0.0)])
+    return xlm_roberta([*specials, *pieces[3:], ("<mask>", 0.0)], converted=False)
 
 
 def xlm_roberta_large(texts: list[str]) -> Tokenizer:
@@ -152,7 +158,7 @@ def xlm_roberta_large(texts: list[str]) -> Tokenizer:
         chosen["\u2581" + "".join(rng.choices(letters, k=rng.randint(2, 9)))] = None
     specials = [("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0)]
     pieces = [(piece, -5 - 10 * rng.random() - len(piece) / 8) for piece in chosen]
-    return xlm_roberta([*specials, *pieces, ("<mask>", 0.0)])
+    return xlm_roberta([*specials, *pieces, ("<mask>", 0.0)], converted=True)
 
 
 def train_unigram(tokenizer: Tokenizer, texts: list[str], specials: list[str], size: int) -> None:
@@ -225,6 +231,7 @@ def bpe_with_bytes(texts: list[str]) -> Tokenizer:
 def tokenizers_by_name(texts: list[str]) -> dict[str, Tokenizer]:
     """Every kind of tokenizer."""
     return {
+        "shipped": Tokenizer.from_file(str(SHIPPED)),
         "bert-uncased": bert_uncased(),
         "bert-cased": bert_cased(texts),
         "roberta": roberta(texts),

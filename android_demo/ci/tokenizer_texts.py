@@ -136,19 +136,8 @@ POOLS = [
     (0x1D100, 0x1D7FF), (0x1E000, 0x1EFFF), (0x1F000, 0x1FAFF), (0x1F300, 0x1F64F),
     (0x20000, 0x2FA1F), (0xE0000, 0xE01EF), (0, 0x10FFFF),
 ]  # fmt: skip
-GLUE = [
-    "\u200d",
-    "\ufe0f",
-    "\u200c",
-    "\u0301",
-    "\u0323",
-    "\u094d",
-    "\U0001f3fd",
-    " ",
-    "  ",
-    "\n",
-    "'s",
-]
+GLUE = ["\u200d", "\ufe0f", "\u200c", "\u0301", "\u0323", "\u094d", "\U0001f3fd", "\ufffd"]
+GLUE += [" ", "  ", "\n", "'s"]
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,7 @@ final class PostProcessorReader {
         }
         return sequence(steps);
       case "TemplateProcessing":
-        return new Template(
-            template(fields.list("single"), fields), template(fields.list("pair"), fields));
+        return new Template(template(fields, "single"), template(fields, "pair"));
       case "BertProcessing":
         return bert(fields);
       case "RobertaProcessing":
@@ -98,11 +97,11 @@ final class PostProcessorReader {
     return fields.toInt(pair.size() == 2 ? pair.get(1) : null);
   }
 
-  private static List<Template.Part> template(List<?> pieces, Fields fields)
+  private static List<Template.Part> template(Fields fields, String name)
       throws TokenizerException {
     Fields specials = fields.fields("special_tokens");
     List<Template.Part> parts = new ArrayList<>();
-    for (Object piece : pieces) {
+    for (Object piece : fields.list(name)) {
       Fields either = new Fields("post_processor TemplateProcessing", piece);
       boolean special = either.has("SpecialToken");
       Fields one = either.fields(special ? "SpecialToken" : "Sequence");
@@ -115,7 +114,11 @@ final class PostProcessorReader {
         }
         parts.add(Template.Part.special(typeId, numbers));
       } else {
-        parts.add(Template.Part.sequence(one.text("id").equals("A") ? 0 : 1, typeId));
+        int sequence = one.text("id").equals("A") ? 0 : 1;
+        if (sequence == 1 && name.equals("single")) {
+          throw fields.unsupported("TemplateProcessing with a second text in the template single");
+        }
+        parts.add(Template.Part.sequence(sequence, typeId));
       }
     }
     return parts;
