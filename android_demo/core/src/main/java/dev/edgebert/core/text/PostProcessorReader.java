@@ -73,11 +73,7 @@ final class PostProcessorReader {
     return new Template(
         Arrays.asList(start, first, middle),
         Arrays.asList(
-            start,
-            first,
-            middle,
-            Template.Part.sequence(1, 1),
-            Template.Part.special(1, sep)));
+            start, first, middle, Template.Part.sequence(1, 1), Template.Part.special(1, sep)));
   }
 
   /** {@code <s> A </s></s> B </s>}, all of type 0. */

@@ -38,8 +38,10 @@ public class JsonTest {
     Map<?, ?> found =
         (Map<?, ?>)
             parse(
-                " {\"a\" : [1, -2.5e3, true, false, null, {}, []],\n\t\"\\u00e9\\ud83d\\ude00\":"
-                    + "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\", \"big\": 12345678901234567890, \"z\": -0}\r");
+                " {\"a\" : [1, -2.5e3, true, false, null, {}, []],\n"
+                    + "\t\"\\u00e9\\ud83d\\ude00\":\"\\\"\\\\\\/\\b\\f\\n"
+                    + "\\r"
+                    + "\\t\", \"big\": 12345678901234567890, \"z\": -0}\r");
     List<?> list = (List<?>) found.get("a");
     assertEquals(1L, list.get(0));
     assertEquals(-2500.0, list.get(1));
@@ -48,17 +50,47 @@ public class JsonTest {
     assertEquals("\"\\/\b\f\n\r\t", found.get("\u00e9\ud83d\ude00"));
     assertEquals(12345678901234567890.0, found.get("big"));
     assertEquals(-0.0, found.get("z"));
-    assertEquals(Arrays.asList("a", "\u00e9\ud83d\ude00", "big", "z").toString(),
-        found.keySet().toString());
+    assertEquals(
+        Arrays.asList("a", "\u00e9\ud83d\ude00", "big", "z").toString(), found.keySet().toString());
   }
 
   @Test
   public void whatIsNoJsonIsRefused() throws IOException {
     String[] texts = {
-      "", " ", "{", "[", "[1,]", "{\"a\":1,}", "[1 2]", "{\"a\" 1}", "{a:1}", "[,1]", "'a'",
-      "01", "-", "1.", ".5", "1e", "+1", "NaN", "tru", "nulll", "\"a", "\"\n\"", "\"\\x\"",
-      "\"\\u12g4\"", "\"\\ud800\"", "\"\\ud800\\ud800\"", "\"\\udc00\"", "[1]]", "{}{}", "[1}",
-      "{\"a\":1,\"a\":2}", "// c\n1", "\ufeff1", "{1:2}"
+      "",
+      " ",
+      "{",
+      "[",
+      "[1,]",
+      "{\"a\":1,}",
+      "[1 2]",
+      "{\"a\" 1}",
+      "{a:1}",
+      "[,1]",
+      "'a'",
+      "01",
+      "-",
+      "1.",
+      ".5",
+      "1e",
+      "+1",
+      "NaN",
+      "tru",
+      "nulll",
+      "\"a",
+      "\"\n\"",
+      "\"\\x\"",
+      "\"\\u12g4\"",
+      "\"\\ud800\"",
+      "\"\\ud800\\ud800\"",
+      "\"\\udc00\"",
+      "[1]]",
+      "{}{}",
+      "[1}",
+      "{\"a\":1,\"a\":2}",
+      "// c\n1",
+      "\ufeff1",
+      "{1:2}"
     };
     for (String text : texts) {
       refused(text.getBytes(StandardCharsets.UTF_8));
@@ -73,8 +105,15 @@ public class JsonTest {
   @Test
   public void whatIsNoUtf8IsRefused() throws IOException {
     int[][] bytes = {
-      {0x80}, {0xC0, 0xAF}, {0xC3}, {0xE0, 0x80, 0x80}, {0xED, 0xA0, 0x80}, {0xF0, 0x80, 0x80, 0x80},
-      {0xF4, 0x90, 0x80, 0x80}, {0xF8, 0x88, 0x80, 0x80}, {0xFF}
+      {0x80},
+      {0xC0, 0xAF},
+      {0xC3},
+      {0xE0, 0x80, 0x80},
+      {0xED, 0xA0, 0x80},
+      {0xF0, 0x80, 0x80, 0x80},
+      {0xF4, 0x90, 0x80, 0x80},
+      {0xF8, 0x88, 0x80, 0x80},
+      {0xFF}
     };
     for (int[] wrong : bytes) {
       byte[] text = new byte[wrong.length + 2];

@@ -102,8 +102,17 @@ public class CasesTest {
   public void piecesInsideAWordCarryThePrefix() throws Exception {
     List<String> toy =
         Arrays.asList(
-            "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "wo", "##chen", "##end", "##tagen",
-            "wecker", "radiowecker");
+            "[PAD]",
+            "[UNK]",
+            "[CLS]",
+            "[SEP]",
+            "[MASK]",
+            "wo",
+            "##chen",
+            "##end",
+            "##tagen",
+            "wecker",
+            "radiowecker");
     check(wordPiece(toy, "true", "null"), "wochenendtagenwecker radiowecker", 1, 10);
   }
 
@@ -154,7 +163,15 @@ public class CasesTest {
   public void caseAndAccentsAreAsTheFileSays() throws Exception {
     List<String> words =
         Arrays.asList(
-            "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "Apple", "apple", "is", "Caf\u00e9",
+            "[PAD]",
+            "[UNK]",
+            "[CLS]",
+            "[SEP]",
+            "[MASK]",
+            "Apple",
+            "apple",
+            "is",
+            "Caf\u00e9",
             "cafe");
     String text = "Apple is Caf\u00e9";
     check(wordPiece(words, "true", "null"), text, 6, 7, 9);

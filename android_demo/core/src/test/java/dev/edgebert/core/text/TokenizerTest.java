@@ -74,9 +74,9 @@ public class TokenizerTest {
     for (String name : Values.names()) {
       Tokenizer tokenizer = Values.tokenizer(name);
       for (String text : texts) {
-        long start = System.nanoTime();
+        long start = Values.cpuTime();
         Encoding found = tokenizer.encode(text, null, 512);
-        long milliseconds = (System.nanoTime() - start) / 1_000_000;
+        long milliseconds = (Values.cpuTime() - start) / 1_000_000;
         assertTrue(found.length() <= 512);
         String words = name + ", " + text.substring(0, 4) + ": " + milliseconds + " ms";
         assertTrue(words, milliseconds < 2000);
@@ -90,9 +90,9 @@ public class TokenizerTest {
     Tokenizer kept = null;
     long best = Long.MAX_VALUE;
     for (int i = 0; i < 3; i++) {
-      long start = System.nanoTime();
+      long start = Values.cpuTime();
       kept = Values.tokenizer("xlm-roberta-large");
-      best = Math.min(best, System.nanoTime() - start);
+      best = Math.min(best, Values.cpuTime() - start);
     }
     long with = used();
     assertEquals(250_001, kept.tokenId("<mask>") - 3); // and so it is still alive
@@ -101,7 +101,7 @@ public class TokenizerTest {
     System.out.printf(
         "250,000 pieces, %.1f MB of JSON: %d ms, %.1f MB kept%n",
         file.length() / 1e6, best / 1_000_000, retained / 1e6);
-    assertTrue(best / 1_000_000 + " ms", best < 3_000_000_000L);
+    assertTrue(best / 1_000_000 + " ms", best < 1_000_000_000L);
     assertTrue(retained + " bytes", retained < 40_000_000L);
   }
 

@@ -44,19 +44,22 @@ public class UnsupportedTest {
     refused("{" + MODEL + ",\"pre_tokenizer\":{\"type\":\"Digits\"}}", "pre_tokenizer Digits");
     refused("{" + MODEL + ",\"post_processor\":{\"type\":\"Own\"}}", "post_processor Own");
     refused(
-        "{" + MODEL + ",\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":"
+        "{"
+            + MODEL
+            + ",\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":"
             + "[{\"type\":\"Split\"}]}}",
         "pre_tokenizer Split");
     refused(
-        "{" + MODEL + ",\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"\\\\s+\"},"
+        "{"
+            + MODEL
+            + ",\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"\\\\s+\"},"
             + "\"content\":\" \"}}",
-        "normalizer Replace", "\\s+");
+        "normalizer Replace",
+        "\\s+");
     refused("{\"model\":{\"type\":\"WordLevel\",\"vocab\":{}}}", "model WordLevel");
-    refused(
-        "{\"model\":{\"type\":\"BPE\",\"dropout\":0.1,\"vocab\":{},\"merges\":[]}}", "dropout");
+    refused("{\"model\":{\"type\":\"BPE\",\"dropout\":0.1,\"vocab\":{},\"merges\":[]}}", "dropout");
     refused("{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\",-1.5]]}}", "unk_id");
-    refused(
-        "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[\"a b\"]}}", "\"ab\"");
+    refused("{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[\"a b\"]}}", "\"ab\"");
     refused("{\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":0}}}", "[UNK]");
     refused("{" + MODEL + ",\"truncation\":{\"strategy\":\"Own\"}}", "truncation strategy Own");
     refused(

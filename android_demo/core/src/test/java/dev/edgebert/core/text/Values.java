@@ -8,6 +8,7 @@ import java.io.File;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.InputStreamReader;
+import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.util.ArrayList;
@@ -33,6 +34,8 @@ final class Values {
       limit = given == 0 ? Tokenizer.NO_LIMIT : given;
     }
   }
+
+  private static final List<Row> rows = new ArrayList<>();
 
   private Values() {}
 
@@ -63,8 +66,10 @@ final class Values {
     }
   }
 
-  static List<Row> rows() throws IOException {
-    List<Row> rows = new ArrayList<>();
+  static synchronized List<Row> rows() throws IOException {
+    if (!rows.isEmpty()) {
+      return rows;
+    }
     try (InputStream stream = Files.newInputStream(folder().toPath().resolve("texts.jsonl"))) {
       for (String line : lines(stream)) {
         rows.add(new Row((Map<?, ?>) Json.parse(new java.io.StringReader(line))));
@@ -105,6 +110,11 @@ final class Values {
       out.append(' ').append(found.typeIds[i]);
     }
     return out.toString();
+  }
+
+  /** Nanoseconds that this thread has computed: other processes do not count. */
+  static long cpuTime() {
+    return ManagementFactory.getThreadMXBean().getCurrentThreadCpuTime();
   }
 
   /** A text with escapes, for messages. */
