@@ -122,8 +122,8 @@ def xlm_roberta(pieces: list[tuple[str, float]], *, converted: bool) -> Tokenize
         steps = [normalizers.Strip(left=False), normalizers.Replace(Regex(" {2,}"), "\u2581")]
         tokenizer.normalizer = normalizers.Sequence([precompiled(), *steps])
     else:
-        steps = [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()]
-        tokenizer.pre_tokenizer = pre_tokenizers.Sequence(steps)
+        words = [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()]
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence(words)
     tokenizer.post_processor = processors.TemplateProcessing(
         single="<s> $A </s>",
         pair="<s> $A </s> </s> $B </s>",

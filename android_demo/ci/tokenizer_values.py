@@ -16,6 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import tokenizers
+import unicode_data
 from tokenizer_makers import tokenizers_by_name
 from tokenizer_texts import Row, data_sets, rows
 from tokenizers import Tokenizer
@@ -50,6 +51,12 @@ def write(folder: Path, name: str, tokenizer: Tokenizer, texts: list[Row]) -> No
     (folder / f"{name}.txt.gz").write_bytes(packed)
 
 
+def check_tables() -> None:
+    """The tables of Unicode must be those of the package that gives the values."""
+    if f"from tokenizers {tokenizers.__version__}." not in unicode_data.TARGET.read_text("utf-8"):
+        sys.exit(f"{unicode_data.TARGET.name} is of another tokenizers: run unicode_data.py")
+
+
 def main(arguments: list[str]) -> None:
     """Writes the folder."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -57,6 +64,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--tokenizer", type=Path, action="append")
     parser.add_argument("--texts", type=Path)
     chosen = parser.parse_args(arguments)
+    check_tables()
     folder: Path = chosen.folder
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.iterdir():
