@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from edgebert.pipeline.drift import DriftReport, Gate
+from edgebert.pipeline.machines import MachineDrift
 from edgebert.pipeline.stages.measure import Measurement
 from edgebert.pipeline.stages.report import Report
 
@@ -36,6 +37,15 @@ def drift_lines(drift: DriftReport) -> list[str]:
             f"{drift.cosine_mean:.4f} mean, {drift.cosine_min:.4f} lowest ({drift.runtime})"
         )
     return lines
+
+
+def changed_labels(machines: MachineDrift) -> list[str]:
+    """The texts on which another machine says something else, a line each."""
+    return [
+        f"{one.text[:60]!r}: {one.here} here, {one.there} there"
+        for one in machines.worst
+        if one.here != one.there and machines.agreement is not None
+    ]
 
 
 def answer_text(answer: dict[str, Any]) -> str:

@@ -27,7 +27,7 @@ from edgebert.pipeline.bundle import (
 from edgebert.pipeline.cache import library_versions
 from edgebert.pipeline.drift import DriftReport, Gate, Trial
 from edgebert.pipeline.folders import replace_folder
-from edgebert.pipeline.runners.local import RUN_PY
+from edgebert.pipeline.runners.runner import RUN_PY
 from edgebert.pipeline.stages.golden import golden_tolerance, read_golden
 from edgebert.pipeline.stages.measure import Measurement
 from edgebert.targets import Format, Target
