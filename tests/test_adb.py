@@ -248,17 +248,19 @@ def test_another_serial_than_the_one_that_is_there(phone: Phone, bundle: Bundle)
 def test_a_bundle_altered_on_the_way(
     phone: Phone, bundle: Bundle, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(phone, "app", lambda intent, app=phone.app: (alter(phone), app(intent)))
+    app = phone.app
+
+    def alter_first(intent: dict[str, str]) -> None:
+        (file,) = phone.path(f"{FILES}/bundles").glob("*/model.onnx")
+        data = bytearray(file.read_bytes())
+        data[-1] ^= 1
+        file.write_bytes(data)
+        app(intent)
+
+    monkeypatch.setattr(phone, "app", alter_first)
     with pytest.raises(InputError, match=r"model\.onnx is not the file that the manifest"):
         run_on(adb_runner("adb"), bundle, "onnx", ROWS, tmp_path / "growing")
     assert phone.left_behind() == []
-
-
-def alter(phone: Phone) -> None:
-    (file,) = phone.path(f"{FILES}/bundles").glob("*/model.onnx")
-    data = bytearray(file.read_bytes())
-    data[-1] ^= 1
-    file.write_bytes(data)
 
 
 def test_the_app_goes_on_while_the_cable_is_out(phone: Phone, bundle: Bundle) -> None:

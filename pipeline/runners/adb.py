@@ -169,7 +169,7 @@ class AdbRunner:
         while True:
             try:
                 if device.sync.exists(f"{place}.json"):
-                    return device.sync.read_text(f"{place}.json")
+                    return str(device.sync.read_text(f"{place}.json"))
                 now = ""
                 if device.sync.exists(f"{place}.progress"):
                     now = device.sync.read_text(f"{place}.progress")

@@ -35,10 +35,10 @@ CONNECT_S = 15.0
 KEEPALIVE_S = 5.0  # a device that does not answer three of these is gone
 _NAME = re.compile(r"ssh:(?:(?P<user>[^@:]+)@)?(?P<host>\[[^]]+\]|[^@:]+)(?::(?P<port>\d+))?")
 # The folder of a run lives as long as this shell, and the shell as long as the connection: where
-# it breaks, the end of its input lets `cat` go on to the removal.
+# it breaks, the end of its input lets `cat` go on to end what runs there and remove the folder.
 GUARD = (
-    'd=$(mktemp -d "${TMPDIR:-/tmp}/edgebert.XXXXXXXX") || exit 1; '
-    'echo "$d"; cat > /dev/null; rm -rf "$d"'
+    'd=$(mktemp -d "${TMPDIR:-/tmp}/edgebert.XXXXXXXX") || exit 1; echo "$d"; cat > /dev/null; '
+    '[ -f "$d/pid" ] && kill "$(cat "$d/pid")" 2> /dev/null; rm -rf "$d"'
 )
 PYTHON = 'p="$HOME/.edgebert/bin/python"; [ -x "$p" ] || p=python3; exec "$p"'
 
@@ -80,9 +80,9 @@ class SshRunner:
                 async with self._folder(connection) as folder:
                     words = await self._upload(connection, job, folder)
                     # Libraries leave files where TMPDIR says (onnxruntime: `.ses`).
-                    command = (
-                        f"TMPDIR={shlex.quote(folder)}; export TMPDIR; {PYTHON} {shlex.join(words)}"
-                    )
+                    place = shlex.quote(folder)
+                    start = f"TMPDIR={place}; export TMPDIR; echo $$ > {place}/pid; {PYTHON}"
+                    command = f"{start} {shlex.join(words)}"
                     async for line in self._lines(connection, command):
                         yield read_answer(line, self.name)
             except (asyncssh.Error, OSError) as error:
@@ -170,9 +170,11 @@ class SshRunner:
             for place, file in files.items():
                 tar.add(file, os.path.relpath(place, folder), filter=_plain)
         size_mb = archive.tell() / 1e6
-        done = await connection.run(f"tar -xf - -C {shlex.quote(folder)}", input=archive.getvalue())
+        unpack = f"tar -xf - -C {shlex.quote(folder)}"
+        done = await connection.run(unpack, input=archive.getvalue(), encoding=None)
         if done.exit_status != 0:
-            said = (done.stderr or b"").decode(errors="replace").strip().splitlines()
+            stderr = done.stderr if isinstance(done.stderr, bytes) else b""
+            said = stderr.decode(errors="replace").strip().splitlines()
             full = next((line for line in said if "No space" in line), None)
             what = f"cannot write there: {full or (said or ['tar was killed'])[0]}"
             cure = f"free {size_mb:.1f} MB on the device, or set TMPDIR there"
@@ -198,10 +200,10 @@ class SshRunner:
                     break
                 answered = True
                 yield line.decode()
+            stderr = (await error).decode(errors="replace")
             await process.wait_closed()
         finally:
-            process.terminate()
-            stderr = (await error).decode(errors="replace") if not connection.is_closed() else ""
+            error.cancel()
         if process.exit_status is None and process.exit_signal is None:
             raise LostConnection("the connection broke", self.name, "run it again")
         code = -9 if process.exit_signal else int(process.exit_status or 0)
