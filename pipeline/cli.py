@@ -72,6 +72,9 @@ def main(context: click.Context, debug: bool) -> None:
     metavar="STAGE.KEY=VALUE",
     help="Override a recipe setting.",
 )
+@click.option(
+    "--validate-on", multiple=True, metavar="RUNNER", help="Validate there too, qemu:cortex-a76."
+)
 @click.option("--no-validate", is_flag=True, help="Build without data and without proof.")
 @click.option(
     "--allow-pickle", is_flag=True, help="Read pytorch_model.bin where there is nothing else."

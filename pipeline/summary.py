@@ -19,6 +19,7 @@ def summarize(report: Report, bundle: Path) -> str:
         lines += [f"  {'':<13} {line}" for line in drift_lines(drift)] if drift else []
         if size.file in measured:
             lines.append(f"  {'':<13} {_speed(measured[size.file])}")
+    lines += [f"  {one.format:<13} {one.text()}" for one in report.machines]
     lines += failed_lines(report.gates)
     return "\n".join([*lines, f"  {'report':<13} {bundle / 'report.html'}"])
 

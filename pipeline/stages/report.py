@@ -3,16 +3,17 @@
 import platform
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from importlib import metadata, resources
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from pydantic import BaseModel, ConfigDict
 
 from edgebert.pipeline.bundle import Manifest
 from edgebert.pipeline.drift import DriftReport, Gate, Trial
+from edgebert.pipeline.machines import MachineDrift
 from edgebert.pipeline.processor import processor_flags
 from edgebert.pipeline.runtimes.run import machine
 from edgebert.pipeline.stages.measure import Measurement
@@ -48,7 +49,7 @@ class Report(BaseModel):
         manifest: what is in the bundle.
         checkpoint_mb: size of the fp32 checkpoint's weights.
         sizes: of the model files.
-        gates, drift, trials, measurements, notes: as the build found them.
+        gates, drift, trials, measurements, notes, machines: as the build found them.
         command: how to build it again.
     """
 
@@ -66,6 +67,7 @@ class Report(BaseModel):
     measurements: tuple[Measurement, ...]
     notes: tuple[str, ...]
     command: str
+    machines: tuple[MachineDrift, ...] = ()
 
 
 def build_report(inputs: "BundleInputs", manifest: Manifest) -> Report:
@@ -87,6 +89,7 @@ def build_report(inputs: "BundleInputs", manifest: Manifest) -> Report:
         measurements=inputs.measurements,
         notes=(*inputs.notes, *_findings(inputs.measurements)),
         command=inputs.command,
+        machines=inputs.machines,
     )
 
 
@@ -116,8 +119,8 @@ def render_html(report: Report) -> str:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {"visible": visible, "number": number, "mb": lambda x: f"{x:.2f} MB"}
-    template = resources.files("edgebert.pipeline").joinpath("templates/report.html.j2")
-    page = environment.from_string(template.read_text(encoding="utf-8"))
+    environment.loader = PackageLoader("edgebert.pipeline")
+    page = environment.get_template("report.html.j2")
     return page.render(
         r=report, m=report.manifest, edgebert=metadata.version("edgebert"), span=span
     )
