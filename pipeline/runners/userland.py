@@ -32,7 +32,8 @@ class Userland:
 
     Attributes:
         name: of the `doctor` check and the folder.
-        architecture: as Debian calls it; empty for this machine's own Python.
+        serves: the runners that it is for.
+        architecture: as Debian calls it.
         machine: as wheels call it.
         emulators: programs of the package qemu-user.
         packages: Debian's, besides Python.
@@ -41,6 +42,7 @@ class Userland:
     """
 
     name: str
+    serves: str
     architecture: str
     machine: str
     emulators: tuple[str, ...]
@@ -118,26 +120,34 @@ class Userland:
 def install_wheels(wheels: Sequence[str], machine: str, version: str, site: Path) -> None:
     """Wheels for another processor, from the index of the user's own configuration.
 
+    Args:
+        wheels: requirements; what they require in turn is not installed.
+        machine: as wheels call it.
+        version: of Python, `3.11`.
+        site: where to.
+
     Raises:
         MachineError: neither pip nor uv, or no such wheel.
     """
-    common = ["--python-version", version, "--only-binary", ":all:", "--target", str(site), *wheels]
-    if uv := shutil.which("uv"):
-        # uv knows the 32-bit platform by its triple alone.
-        named = {"armv7l": "armv7-unknown-linux-gnueabihf"}.get(
-            machine, f"{machine}-manylinux_2_28"
-        )
-        command = [uv, "pip", "install", "--quiet", "--python-platform", named, *common]
-    elif importlib.util.find_spec("pip"):
-        tags = [t for glibc in GLIBC for t in ("--platform", f"manylinux_{glibc}_{machine}")]
-        command = [sys.executable, "-m", "pip", "install", "--quiet", *tags, *common]
+    common = ["--no-deps", "--python-version", version, "--only-binary", ":all:"]
+    common += ["--target", str(site), *wheels]
+    pip = [sys.executable, "-m", "pip"] if importlib.util.find_spec("pip") else []
+    pip = pip or [name for name in [shutil.which("pip")] if name]
+    if pip:
+        tags = [tag for glibc in GLIBC for tag in ("--platform", f"manylinux_{glibc}_{machine}")]
+        command = [*pip, "install", "--quiet", *tags, *common]
+    elif uv := shutil.which("uv"):
+        tag = f"{machine}-manylinux_2_28"
+        command = [uv, "pip", "install", "--quiet", "--python-platform", tag, *common]
     else:
         raise MachineError("neither pip nor uv is on this machine", "", "install pip")
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        said = done.stderr.strip().splitlines() or ["no message"]
+        said = [line for line in done.stderr.splitlines() if line.lower().startswith("error")]
         raise MachineError(
-            f"pip: {said[-1]}", " ".join(wheels), "check the network and pip's index"
+            f"no wheels: {(said or done.stderr.splitlines() or ['no message'])[-1]}",
+            " ".join(wheels),
+            "check the network, and the index in pip's configuration",
         )
 
 
@@ -149,16 +159,18 @@ def userlands() -> dict[str, Userland]:
     """The machines that can be set up, by the name that `doctor --fix` takes."""
     arm64 = Userland(
         name="qemu",
+        serves="--on qemu:CPU, qemu-x86:CPU",
         architecture="arm64",
         machine="aarch64",
         emulators=("qemu-aarch64", "qemu-x86_64"),
         packages=(),
         wheels=_pinned("numpy", "onnxruntime", "ai-edge-litert", "tokenizers"),
-        size_mb=500,
-        seconds=60,
+        size_mb=290,
+        seconds=30,
     )
     armhf = Userland(
         name="qemu-arm",
+        serves="--on qemu-arm",
         architecture="armhf",
         machine="armv7l",
         emulators=("qemu-arm",),
