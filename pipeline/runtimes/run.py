@@ -652,7 +652,8 @@ def main() -> int:
         if error.exit_code == 3 and (arguments.bundle / "manifest.json").is_file():
             for format, needs in _manifest(arguments.bundle)["requirements"].items():
                 packages = " ".join(f'"{need}"' for need in needs)
-                print(f"  for {format}: pip install {packages}", file=sys.stderr)
+                if arguments.format in (None, format):
+                    print(f"  for {format}: pip install {packages}", file=sys.stderr)
         return error.exit_code
 
 

@@ -1,6 +1,7 @@
 """Run the rows of a validation on another machine, and go on where a broken connection stopped."""
 
 import json
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +18,7 @@ from edgebert.targets import Format
 from edgebert.targets.errors import InputError, MachineError
 
 ATTEMPTS = 3  # to connect again without a single new row
+PAUSE_S = 3.0  # before each
 PROGRESS_ROWS = 25  # a line of progress every so many
 
 
@@ -83,6 +85,7 @@ def run_on(
                 kept = f"{len(answers)} of {len(rows)} rows are kept"
                 cure = f"{kept}; the same command goes on from there"
                 raise MachineError(error.what, error.where, cure) from error
+            time.sleep(PAUSE_S)
             continue
         if len(answers) == before:
             raise MachineError("the device left rows out", runner.name, "run it with --debug")
