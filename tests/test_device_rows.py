@@ -5,13 +5,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
 
+from edgebert.calibration import Row
 from edgebert.pipeline.bundle import MANIFEST, Bundle, describe_file
 from edgebert.pipeline.runners import Answer, Job, LostConnection
+from edgebert.pipeline.runners.local import local_runner
 from edgebert.pipeline.stages import device_rows
 from edgebert.pipeline.stages.bundle import BundleInputs, write_bundle
 from edgebert.pipeline.stages.device_rows import ATTEMPTS, run_on
+from edgebert.pipeline.stages.divergence import find_start
 from edgebert.targets.errors import InputError, MachineError
 
 ROWS = [{"id": i, "text": f"row {i}"} for i in range(5)]
@@ -100,3 +105,32 @@ def test_results_of_another_bundle(bundle: Bundle, tmp_path: Path) -> None:
     growing.write_text("no file of ours\n", encoding="utf-8")
     with pytest.raises(InputError, match="not a file of answers"):
         run_on(Device([9], head(bundle)), bundle, "onnx", ROWS, growing)
+
+
+@dataclass(frozen=True)
+class Disturbed:
+    """This machine, with a fault in one step and all that comes after it."""
+
+    step: str
+    name: str = "local, disturbed"
+    emulated: bool = False
+
+    def run(self, job: Job) -> Iterator[Answer]:
+        for answer in local_runner().run(job):
+            outputs = answer.get("outputs")
+            if isinstance(outputs, dict):
+                names = list(outputs)
+                for name in names[names.index(self.step) :]:
+                    outputs[name] = (np.asarray(outputs[name]) * 1.01).tolist()
+            yield answer
+
+
+def test_the_layer_where_two_machines_part(bundle: Bundle) -> None:
+    rows = [Row("the film was good", "good")]
+    assert find_start(local_runner(), bundle, rows) == ""
+    proto = onnx.load(bundle.file("onnx"))
+    norms = [node for node in proto.graph.node if node.op_type == "LayerNormalization"]
+    assert len(norms) > 2
+    found = find_start(Disturbed(norms[2].output[0]), bundle, rows)
+    assert found.startswith(f"LayerNormalization of {norms[2].input[1]}, use 1 (step ")
+    assert found.endswith("off by 1.00%)")
