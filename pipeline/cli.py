@@ -76,9 +76,7 @@ def main(context: click.Context, debug: bool) -> None:
     "--validate-on", multiple=True, metavar="RUNNER", help="Validate there too, qemu:cortex-a76."
 )
 @click.option("--no-validate", is_flag=True, help="Build without data and without proof.")
-@click.option(
-    "--allow-pickle", is_flag=True, help="Read pytorch_model.bin where there is nothing else."
-)
+@click.option("--allow-pickle", is_flag=True, hidden=True)  # the refusal of a pickle names it
 @click.option(
     "--init",
     type=click.Choice(["random"]),

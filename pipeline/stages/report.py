@@ -3,12 +3,12 @@
 import platform
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from importlib import metadata
+from importlib import metadata, resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 from pydantic import BaseModel, ConfigDict
 
 from edgebert.pipeline.bundle import Manifest
@@ -119,7 +119,8 @@ def render_html(report: Report) -> str:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {"visible": visible, "number": number, "mb": lambda x: f"{x:.2f} MB"}
-    environment.loader = PackageLoader("edgebert.pipeline")
+    folder = resources.files("edgebert.pipeline") / "templates"
+    environment.loader = FunctionLoader(lambda name: (folder / name).read_text(encoding="utf-8"))
     page = environment.get_template("report.html.j2")
     return page.render(
         r=report, m=report.manifest, edgebert=metadata.version("edgebert"), span=span
