@@ -73,6 +73,11 @@ class Build:
             tried, model = choice()
             trials += tried
             models[format] = model
+            if checkpoint.shares_layers and not {"Loop", "WHILE"} & set(model.info.operators):
+                self.notes.append(
+                    f"{model.info.scheme} in {format} has the shared layer written out: it is in "
+                    "the file once, and in memory once a depth"
+                )
             if plan.data is not None:
                 drift[format] = self.drift(checkpoint, model, "test")
             measurement = self.measure(model, exported)

@@ -21,6 +21,7 @@ from edgebert.pipeline.runtimes import onnx_file
 from edgebert.pipeline.schemes import SCHEMES, Scheme, SchemeError, find_scheme
 from edgebert.pipeline.stages.export_onnx import ExportOnnx
 from edgebert.pipeline.stages.onnx_blocks import quantize_blocks
+from edgebert.pipeline.stages.onnx_loop import unroll
 from edgebert.pipeline.stages.onnx_smooth import smooth
 from edgebert.pipeline.stages.onnx_weights import gemm_to_matmul, quantize_symmetric
 from edgebert.pipeline.stages.quantize_onnx import QuantizeOnnx
@@ -232,7 +233,7 @@ def test_a_failing_tool_names_scheme_and_tool(bert: Exported, tmp_path: Path) ->
 
 def test_smoothing_changes_no_value(albert: Exported) -> None:
     fp32 = albert[1]
-    proto = onnx_file.load_proto(fp32.file)
+    proto = unroll(onnx_file.load_proto(fp32.file))
     gemm_to_matmul(proto)
     names = [spec.name for spec in fp32.info.inputs]
     feeds = [
