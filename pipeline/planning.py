@@ -160,7 +160,8 @@ class Plan:
             lines.append(
                 f"prune    keep {', '.join(f'{name} {size}' for name, size in kept.items())}"
             )
-        limits = [f"drop <= {self.limits.max_drop:g}"]
+        sure = " with 95 % confidence" if self.limits.confident else ""
+        limits = [f"drop <= {self.limits.max_drop:g}{sure}"]
         if self.limits.max_size_mb is not None:
             limits.append(f"size <= {self.limits.max_size_mb:g} MB")
         if self.limits.max_latency_ms is not None:
@@ -281,6 +282,7 @@ def _limits(request: BuildRequest, recipe: Recipe, target: Target) -> Limits:
         max_drop=max_drop,
         max_size_mb=first(request.max_size_mb, recipe.gates.max_size_mb, target.max_size_mb),
         max_latency_ms=first(request.max_latency_ms, recipe.gates.max_latency_ms, target_ms),
+        confident=recipe.gates.confident,
     )
 
 

@@ -77,7 +77,9 @@ def validate_bundle(
     built_with = (
         manifest.target.max_drop if recipe.gates.max_drop is None else recipe.gates.max_drop
     )
-    limits = Limits(max_drop=built_with if max_drop is None else max_drop)
+    limits = Limits(
+        max_drop=built_with if max_drop is None else max_drop, confident=recipe.gates.confident
+    )
     rows = load_data(name)
     cache = Cache()
     source = find_source(
@@ -104,8 +106,9 @@ def validate_bundle(
     gates: list[Gate] = []
     for format in bundle.formats:
         with progress.stage(f"validate {format}"):
-            drift[format] = Validate(seed=settings.seed)(
+            report = Validate(seed=settings.seed)(
                 checkpoint, bundle.model(format), rows, logits, bundle
             )
+            drift[format] = report if recipe.report.texts else report.without_texts()
         gates += judge(limits, format, drift[format], random_weights=manifest.random_weights)
     return Validation(path, drift, tuple(gates))

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebert.pipeline.bundle import Attribution
-from edgebert.pipeline.drift import Disagreement, DriftReport, Gate, LabelDrift, MetricDrift, Trial
+from edgebert.pipeline.drift import DriftReport, Gate, Trial
+from edgebert.pipeline.findings import Disagreement, LabelDrift, MetricDrift
 from edgebert.pipeline.stages.bundle import BundleInputs, write_bundle
 from edgebert.pipeline.stages.measure import Measurement
 from edgebert.pipeline.stages.report import (
@@ -58,13 +59,33 @@ class Page(HTMLParser):
 
 def drift(name: str = "accuracy") -> DriftReport:
     metric = MetricDrift(
-        name=name, reference=0.951, artifact=0.948, drop=0.003, drop_low=-0.001, drop_high=0.006
+        name=name,
+        reference=0.951,
+        reference_low=0.945,
+        reference_high=0.956,
+        artifact=0.948,
+        artifact_low=0.942,
+        artifact_high=0.954,
+        drop=0.003,
+        drop_low=-0.001,
+        drop_high=0.006,
+        drop_at_least=0,
+        drop_at_most=0.005,
+        method="score",
     )
     label = LabelDrift(
         label="<b>so</b>",
         rows=30,
         reference_recall=0.9,
+        reference_recall_low=0.74,
+        reference_recall_high=0.97,
         artifact_recall=0.8,
+        artifact_recall_low=0.63,
+        artifact_recall_high=0.9,
+        lost=4,
+        won=1,
+        p_adjusted=0.19,
+        regressed=False,
         reference_f1=0.9,
         artifact_f1=0.85,
     )

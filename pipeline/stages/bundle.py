@@ -171,7 +171,11 @@ def _manifest(inputs: BundleInputs, models: dict[Format, ModelEntry], folder: Pa
                 rows=report.rows,
                 metric=metric.name,
                 agreement=report.agreement,
-                **metric.model_dump(exclude={"name"}),
+                reference=metric.reference,
+                artifact=metric.artifact,
+                drop=metric.drop,
+                drop_low=metric.drop_low,
+                drop_high=metric.drop_high,
             )
         )
     return Manifest(
