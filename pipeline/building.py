@@ -1,20 +1,23 @@
-"""One build, readable in one place: load, reference, export, quantize, validate, judge, bundle."""
+"""One build, readable in one place: load, compress, export, quantize, validate, judge, bundle."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from edgebert.calibration import Split
 from edgebert.calibration.labels import match_labels
 from edgebert.pipeline.artifact import Checkpoint, Model, TokenRow
 from edgebert.pipeline.build_result import Attempt, BuildResult
-from edgebert.pipeline.bundle import SourceEntry, StageEntry, copy_bundle
+from edgebert.pipeline.bundle import SourceEntry, copy_bundle
 from edgebert.pipeline.cache import Cache
+from edgebert.pipeline.compression import compress
 from edgebert.pipeline.drift import DriftReport, Gate, Trial
 from edgebert.pipeline.gates import judge
+from edgebert.pipeline.layers import LayerReport
 from edgebert.pipeline.planning import Plan
 from edgebert.pipeline.progress import Progress
 from edgebert.pipeline.schemes import find_scheme
+from edgebert.pipeline.stage_runs import StageRuns
 from edgebert.pipeline.stages.measure import Measurement
 from edgebert.pipeline.stages.report import read_report
 from edgebert.targets import Format
@@ -40,8 +43,9 @@ class _Build:
     """The stages of one build, each through the cache."""
 
     def __init__(self, plan: Plan, cache: Cache, progress: Progress) -> None:
-        self.plan, self.cache, self.progress = plan, cache, progress
-        self.stages: list[StageEntry] = []
+        self.plan, self.progress = plan, progress
+        self.runs = StageRuns(cache, progress)
+        self.stage = self.runs.run
         self.notes = [*plan.notes]
         self.measured: dict[Path, Measurement] = {}
 
@@ -53,12 +57,14 @@ class _Build:
 
         plan = self.plan
         self.original = self.load()
-        checkpoint = self.prune() if plan.recipe.prune.wanted else self.original
+        checkpoint, notes = compress(self.original, plan, self.runs)
+        self.notes += notes
         calibration = self.calibration(checkpoint)
         trials: list[Trial] = []
         models: dict[Format, Model] = {}
         drift: dict[Format, DriftReport] = {}
         gates: list[Gate] = []
+        layers: list[LayerReport] = []
         measurements = []
         for format in plan.formats:
             exported = self.export(checkpoint, format)
@@ -67,6 +73,7 @@ class _Build:
             models[format] = model
             if plan.data is not None:
                 drift[format] = self.drift(checkpoint, model, "test")
+                layers.append(self.layers(checkpoint, exported, model))
             measurement = self.measure(model, exported)
             measurements.append(measurement)
             gates += judge(
@@ -77,7 +84,7 @@ class _Build:
                 measurement.p50_ms,
                 random_weights=plan.source.random_weights,
             )
-        stage = Golden()
+        stage = Golden() if plan.recipe.report.texts else Golden(test_texts=0)
         inputs = [checkpoint.sha256, *(model.sha256 for model in models.values())]
         golden = self.stage(
             "golden texts",
@@ -99,11 +106,13 @@ class _Build:
                 golden=golden / "golden.jsonl",
                 parameters=count_parameters(checkpoint),
                 recipe=plan.recipe.model_dump(mode="json", by_alias=True),
-                stages=tuple(self.stages),
+                stages=tuple(self.runs.entries),
                 drift=drift,
                 gates=tuple(gates),
                 trials=tuple(trials),
                 measurements=tuple(measurements),
+                layers=tuple(layers),
+                times_s=dict(self.progress.times_s),
                 attributions=plan.attributions,
                 command=plan.command,
                 notes=tuple(self.notes),
@@ -123,15 +132,6 @@ class _Build:
             for rows in (self.plan.data.dev, self.plan.data.test):
                 match_labels(rows, checkpoint.labels, checkpoint.task)
         return checkpoint
-
-    def prune(self) -> Checkpoint:
-        """The checkpoint as the recipe wants it pruned."""
-        from edgebert.pipeline.stages.prune import Prune
-
-        data, stage = self.plan.data, Prune(self.plan.recipe.prune)
-        inputs = [self.original.sha256, data.sha256 if data else ""]
-        folder = self.stage("prune", stage, inputs, lambda out: stage(self.original, data, out))
-        return Checkpoint(folder, self.original.name)
 
     def calibration(self, checkpoint: Checkpoint) -> tuple[TokenRow, ...]:
         """Rows for the calibrated schemes; none where there are none and other schemes can do."""
@@ -287,14 +287,16 @@ class _Build:
         folder = self.stage(name, stage, [*inputs, repr(compute), model.sha256], measure)
         return DriftReport.model_validate_json((folder / "drift.json").read_text(encoding="utf-8"))
 
-    def stage(
-        self, name: str, stage: object, inputs: Sequence[str], make: Callable[[Path], object]
-    ) -> Path:
-        """Run one stage through the cache, report it, and remember its key for the manifest."""
-        key = self.cache.key(stage, *inputs)
-        entry = StageEntry(name=name, key=key)
-        if entry in self.stages:
-            return self.cache.run(key, make)
-        self.stages.append(entry)
-        with self.progress.stage(name, cached=self.cache.has(key)):
-            return self.cache.run(key, make)
+    def layers(self, checkpoint: Checkpoint, exported: Model, model: Model) -> LayerReport:
+        """Where the drift of a model file arises, on dev rows."""
+        from edgebert.pipeline.stages.layer_drift import MeasureLayers, read_layers
+
+        assert self.plan.data is not None
+        stage, rows = MeasureLayers(), self.plan.data.dev
+        inputs = [checkpoint.sha256, exported.sha256, model.sha256, self.plan.data.sha256]
+        name = f"layers {model.info.format} {model.info.scheme}"
+        return read_layers(
+            self.stage(
+                name, stage, inputs, lambda out: stage(checkpoint, exported, model, rows, out)
+            )
+        )

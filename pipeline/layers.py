@@ -93,8 +93,9 @@ def with_added(layers: Sequence[LayerDrift]) -> tuple[LayerDrift, ...]:
     found: list[LayerDrift] = []
     before = 0.0
     for layer in layers:
-        if layer.relative is not None:
-            added = max(0.0, layer.relative**2 - before**2) ** 0.5
-            layer, before = layer.model_copy(update={"added": added}), layer.relative
+        relative = layer.relative
+        if relative is not None:
+            added = max(0.0, relative**2 - before**2) ** 0.5
+            layer, before = layer.model_copy(update={"added": added}), relative
         found.append(layer)
     return tuple(found)

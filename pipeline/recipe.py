@@ -6,9 +6,11 @@ from importlib import resources
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic.dataclasses import dataclass as settings
 
+from edgebert.pipeline.training_settings import DistillOptions, DistillSettings
 from edgebert.targets.errors import InputError
-from edgebert.targets.toml_folder import TomlFolder, line_of, parse_toml
+from edgebert.targets.toml_folder import TomlFolder, field_path, line_of, parse_toml
 
 AUTO = "auto"
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
@@ -28,6 +30,19 @@ class CalibrationSettings(_Stage):
 
     rows: int = Field(default=128, ge=1)
     seed: Seed = 0
+
+
+@settings(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
+class DistillStage(DistillOptions):
+    """A student of another shape, which learns from the model.
+
+    Attributes:
+        student: as for `edgebert distill --student`.
+        unlabeled: more texts: a file, a folder, or the name of a shipped data set.
+    """
+
+    student: str
+    unlabeled: str = ""
 
 
 def _check_kept(value: Any) -> Any:
@@ -143,17 +158,27 @@ class Recipe(_Stage):
     Attributes:
         name: what reports call it.
         description: what it is for.
+        distill: None leaves the model's shape as it is.
+        recover: train what was pruned, or distilled, once more, with the model as its teacher; None
+            leaves it out.
     """
 
     name: str
     description: str = ""
+    distill: DistillStage | None = None
     prune: PruneSettings = PruneSettings()
+    recover: DistillSettings | None = None
     calibration: CalibrationSettings = CalibrationSettings()
     quantize: QuantizeSettings = QuantizeSettings()
     validate_: ValidateSettings = Field(default=ValidateSettings(), alias="validate")
     measure: MeasureSettings = MeasureSettings()
     gates: GateSettings = GateSettings()
     report: ReportSettings = ReportSettings()
+
+    @property
+    def trains(self) -> bool:
+        """True where a stage learns from the train rows."""
+        return self.distill is not None or self.recover is not None
 
 
 SHIPPED = TomlFolder("recipe", resources.files("edgebert.pipeline") / "recipes")
@@ -183,7 +208,7 @@ def load_recipe(name_or_file: str, overrides: Sequence[str] = ()) -> Recipe:
     try:
         return Recipe.model_validate(document)
     except ValidationError as error:
-        path = [str(part) for part in error.errors()[0]["loc"]]
+        path = field_path(error)
         set_by = next((item for item in overrides if item.startswith(".".join(path) + "=")), None)
         where = f"--set {set_by}" if set_by else f"{name_or_file}{line_of(text, path)}"
         raise SHIPPED.error(error, where) from error

@@ -14,18 +14,13 @@ from edgebert.pipeline.bundle import Attribution
 from edgebert.pipeline.drift import DriftReport, Gate, Trial
 from edgebert.pipeline.findings import Disagreement, LabelDrift, MetricDrift
 from edgebert.pipeline.stages.bundle import BundleInputs, write_bundle
+from edgebert.pipeline.stages.junit import render_junit
 from edgebert.pipeline.stages.measure import Measurement
-from edgebert.pipeline.stages.report import (
-    Report,
-    build_report,
-    int8_instructions,
-    render_html,
-    render_junit,
-    visible,
-)
+from edgebert.pipeline.stages.page import render_html, visible
+from edgebert.pipeline.stages.report import Report, build_report, int8_instructions
 
 NASTY = "</table><script>alert('x')</script> \x00\x1b \u202e & \"quoted\""
-VOID = {"meta", "br", "rect", "line"}
+VOID = {"meta", "br", "rect", "line", "circle", "polyline"}
 
 
 class Page(HTMLParser):
@@ -143,7 +138,12 @@ def report(tiny_bundle_inputs: BundleInputs, tmp_path: Path) -> Report:
         message="size (onnx): 4.30 MB, limit 4.00 MB \x00",
     )
     passed = failed.model_copy(
-        update={"name": "drift (onnx)", "passed": True, "message": "drift (onnx): 0.0030 < 0.01"}
+        update={
+            "name": "drift (onnx)",
+            "limit": 0.01,
+            "passed": True,
+            "message": "drift (onnx): 0.0030 < 0.01",
+        }
     )
     shipped = Trial(
         format="onnx", scheme="fp32", size_mb=4, latency_ratio=0.9, drift=drift(), kept=True

@@ -27,6 +27,7 @@ from edgebert.pipeline.bundle import (
 from edgebert.pipeline.cache import library_versions
 from edgebert.pipeline.drift import DriftReport, Gate, Trial
 from edgebert.pipeline.folders import replace_folder
+from edgebert.pipeline.layers import LayerReport
 from edgebert.pipeline.runners.local import RUN_PY
 from edgebert.pipeline.stages.golden import golden_tolerance, read_golden
 from edgebert.pipeline.stages.measure import Measurement
@@ -50,6 +51,8 @@ class BundleInputs:
         gates: limits, and whether they hold.
         trials: the schemes that were tried.
         measurements: of the model files that ship.
+        layers: where the drift of each arises.
+        times_s: seconds that each stage took; 0 and a little where its result was kept.
         attributions: of model and data.
         command: how to build it again.
         notes: what the report has to say besides.
@@ -68,6 +71,8 @@ class BundleInputs:
     gates: tuple[Gate, ...] = ()
     trials: tuple[Trial, ...] = ()
     measurements: tuple[Measurement, ...] = ()
+    layers: tuple[LayerReport, ...] = ()
+    times_s: Mapping[str, float] = field(default_factory=dict)
     attributions: tuple[Attribution, ...] = ()
     command: str = ""
     notes: tuple[str, ...] = ()

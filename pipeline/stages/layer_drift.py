@@ -54,15 +54,21 @@ class MeasureLayers:
     seed: int = 0
 
     def __call__(
-        self, checkpoint: Checkpoint, fp32: ModelFile, model: ModelFile, rows: Sequence[Row]
+        self,
+        checkpoint: Checkpoint,
+        fp32: ModelFile,
+        model: ModelFile,
+        rows: Sequence[Row],
+        out: Path,
     ) -> LayerReport:
-        """The layers of `model` on some of `rows`.
+        """The layers of `model` on some of `rows`; leaves `layers.json` in `out`.
 
         Args:
             checkpoint: what both files were made of.
             fp32: as exported.
             model: the file to look into.
             rows: of the dev split.
+            out: the folder.
 
         Raises:
             InputError: no row is left of which a layer could be measured.
@@ -92,7 +98,7 @@ class MeasureLayers:
             sums[depth].result("embeddings" if depth == 0 else f"layer {depth}", by_value)
             for depth, (_, by_value) in enumerate(tensors)
         ]
-        return LayerReport(
+        report = LayerReport(
             format=model.info.format,
             scheme=model.info.scheme,
             texts=len(encoded),
@@ -100,6 +106,9 @@ class MeasureLayers:
             runtime=reader.runtime,
             layers=with_added(layers),
         )
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "layers.json").write_text(report.model_dump_json(), encoding="utf-8")
+        return report
 
 
 def open_activations(model: ModelFile, checkpoint: Checkpoint) -> Activations:
