@@ -13,7 +13,7 @@ from edgebert.pipeline.cache import Cache
 from edgebert.pipeline.compression import compress
 from edgebert.pipeline.drift import DriftReport, Gate, Trial
 from edgebert.pipeline.gates import judge
-from edgebert.pipeline.layers import LayerReport
+from edgebert.pipeline.layer_runs import run_layers
 from edgebert.pipeline.planning import Plan
 from edgebert.pipeline.progress import Progress
 from edgebert.pipeline.schemes import find_scheme
@@ -64,8 +64,7 @@ class _Build:
         models: dict[Format, Model] = {}
         drift: dict[Format, DriftReport] = {}
         gates: list[Gate] = []
-        layers: list[LayerReport] = []
-        measurements = []
+        layers, measurements = [], []
         for format in plan.formats:
             exported = self.export(checkpoint, format)
             tried, model = self.choose(checkpoint, format, exported, calibration)
@@ -73,7 +72,7 @@ class _Build:
             models[format] = model
             if plan.data is not None:
                 drift[format] = self.drift(checkpoint, model, "test")
-                layers.append(self.layers(checkpoint, exported, model))
+                layers.append(run_layers(plan.data, self.runs, checkpoint, exported, model))
             measurement = self.measure(model, exported)
             measurements.append(measurement)
             gates += judge(
@@ -286,17 +285,3 @@ class _Build:
         name = f"validate {model.info.format} {model.info.scheme} on {split}"
         folder = self.stage(name, stage, [*inputs, repr(compute), model.sha256], measure)
         return DriftReport.model_validate_json((folder / "drift.json").read_text(encoding="utf-8"))
-
-    def layers(self, checkpoint: Checkpoint, exported: Model, model: Model) -> LayerReport:
-        """Where the drift of a model file arises, on dev rows."""
-        from edgebert.pipeline.stages.layer_drift import MeasureLayers, read_layers
-
-        assert self.plan.data is not None
-        stage, rows = MeasureLayers(), self.plan.data.dev
-        inputs = [checkpoint.sha256, exported.sha256, model.sha256, self.plan.data.sha256]
-        name = f"layers {model.info.format} {model.info.scheme}"
-        return read_layers(
-            self.stage(
-                name, stage, inputs, lambda out: stage(checkpoint, exported, model, rows, out)
-            )
-        )
