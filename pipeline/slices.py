@@ -18,6 +18,7 @@ from edgebert.pipeline.significance import ALPHA, adjusted, loss_p_value, mcnema
 
 RESAMPLES = 500
 MOST = 12  # slices of one kind: the largest
+FEWEST = 20  # rows of a slice; fewer say nothing
 SHORTEST = 8  # tokens: upper end of the first length; each next one is twice as long
 # First word of the Unicode names of a script's letters, where it is not the script's name.
 SCRIPTS = {"CJK": "Han", "HIRAGANA": "Kana", "KATAKANA": "Kana"}
@@ -31,7 +32,7 @@ def measure_slices(
     same: NDArray[np.bool_],
     seed: int = 0,
 ) -> tuple[Slice, ...]:
-    """The first metric of every slice; a kind of which all rows are one slice is left out.
+    """The first metric of every slice that has rows enough, of every kind that has several.
 
     Args:
         predictions: what was expected and said; `group` points into `rows`.
@@ -43,7 +44,8 @@ def measure_slices(
     found: list[Slice] = []
     for kind, names in _kinds(rows, lengths):
         sizes = Counter(name for name in names if name)
-        chosen = [name for name, _ in sizes.most_common(MOST)] if len(sizes) > 1 else []
+        chosen = [name for name, rows in sizes.most_common(MOST) if rows >= FEWEST]
+        chosen = chosen if len(sizes) > 1 else []
         if kind == "length":
             chosen.sort(key=lambda name: int(name.split("-")[0]))
         for name in chosen:

@@ -18,7 +18,7 @@ def summarize(report: Report, bundle: Path) -> str:
         lines += [f"  {'':<13} {line}" for line in drift_lines(drift)] if drift else []
         if size.file in measured:
             lines.append(f"  {'':<13} {_speed(measured[size.file])}")
-    lines += failed_lines(report.gates)
+    lines += gate_lines(report.gates)
     return "\n".join([*lines, f"  {'report':<13} {bundle / 'report.html'}"])
 
 
@@ -48,9 +48,11 @@ def answer_text(answer: dict[str, Any]) -> str:
     return f"{label}\t{score}\t{answer['text']}"
 
 
-def failed_lines(gates: tuple[Gate, ...]) -> list[str]:
-    """One line for each gate that failed: gate, value, limit."""
-    return [f"  FAILED {gate.message}" for gate in gates if not gate.passed]
+def gate_lines(gates: tuple[Gate, ...]) -> list[str]:
+    """One line for each gate that failed, or that passed without being sure."""
+    lines = [f"  FAILED {gate.message}" for gate in gates if not gate.passed]
+    unsure = [gate for gate in gates if gate.passed and gate.verdict == "cannot tell"]
+    return lines + [f"  UNSURE {gate.message}" for gate in unsure]
 
 
 def _verdict(passed: bool | None) -> str:

@@ -13,7 +13,7 @@ from edgebert.pipeline.progress import Progress
 from edgebert.pipeline.recipe import Recipe, ValidateSettings
 from edgebert.pipeline.runners import find_runner
 from edgebert.pipeline.source import find_source
-from edgebert.pipeline.summary import drift_lines, failed_lines
+from edgebert.pipeline.summary import drift_lines, gate_lines
 from edgebert.targets import Format
 from edgebert.targets.errors import InputError
 
@@ -54,7 +54,7 @@ class Validation:
         for format, drift in self.drift.items():
             first, *others = [*drift_lines(drift), *(f"note: {note}" for note in drift.notes)]
             lines += [f"  {format:<8} {first}", *(f"  {'':<8} {line}" for line in others)]
-        return "\n".join([*lines, *failed_lines(self.gates)])
+        return "\n".join([*lines, *gate_lines(self.gates)])
 
 
 def validate_bundle(

@@ -274,7 +274,7 @@ def computed_drift(rows: int = 400) -> DriftReport:
     artifact = reference + 0.3 * random.normal(size=(rows, 4))
     moved = (truth == 0) & (random.random(rows) < 0.5)
     artifact[moved, 1] += 20
-    texts = [f"{NASTY} {'дом' if i % 3 else 'house'} {i}" for i in range(rows)]
+    texts = [f"{NASTY} {'дом ' * 20 if i % 3 else 'house'} {i}" for i in range(rows)]
     index = np.arange(rows)
     return compute_drift(
         "single_label",

@@ -1,7 +1,7 @@
 """Plots of the report as inline SVG; colors and sizes are the page's style sheet's."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from markupsafe import Markup, escape
 
@@ -11,29 +11,28 @@ from edgebert.pipeline.layers import LayerReport
 WIDTH, HEIGHT = 640, 260
 LEFT, RIGHT, TOP, BOTTOM = 52, 12, 14, 46
 SQUARE = 260
+FAR_APART = 30.0  # the largest over the smallest difference
 
 
 def layer_plot(reports: Sequence[LayerReport]) -> Markup:
-    """Difference from fp32 by layer, a line a model file, on a logarithmic scale."""
+    """Difference from fp32 by layer, a line a model file; logarithmic where they lie far apart."""
     values = [layer.relative for report in reports for layer in report.layers if layer.relative]
     if not values:
         return Markup("")
-    low = math.floor(math.log10(max(min(values), 1e-9)))
-    high = max(low + 1, math.ceil(math.log10(max(values))))
+    place, ticks = _scale(max(min(values), 1e-9), max(values))
     count = max(len(report.layers) for report in reports)
 
     def x(index: int) -> float:
         return LEFT + (WIDTH - LEFT - RIGHT) * (index / (count - 1) if count > 1 else 0.5)
 
     def y(value: float) -> float:
-        place = (math.log10(max(value, 1e-9)) - low) / (high - low)
-        return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * min(max(place, 0.0), 1.0)
+        return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * min(max(place(value), 0.0), 1.0)
 
     parts = []
-    for power in range(low, high + 1):
-        at = y(10.0**power)
+    for tick in ticks:
+        at = y(tick)
         parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" {_both("y", at)}/>')
-        label = f"{10.0 ** (power + 2):g} %"
+        label = f"{100 * tick:.3g} %"
         parts.append(f'<text class="tick end" x="{LEFT - 8}" y="{at + 4:.1f}">{label}</text>')
     names = max((report.layers for report in reports), key=len)
     step = max(1, math.ceil(count / 13))
@@ -100,6 +99,19 @@ def reliability_plot(confidence: ConfidenceDrift) -> Markup:
                 f'cy="{y(one.right):.1f}" r="{radius:.1f}"><title>{title}</title></circle>'
             )
     return _svg("reliability", SQUARE, SQUARE, "share of right answers by confidence", parts)
+
+
+def _scale(least: float, most: float) -> tuple[Callable[[float], float], list[float]]:
+    """From a value to its place from 0 to 1, and the values that get a line."""
+    if most / least > FAR_APART:
+        low = math.floor(math.log10(least))
+        high = max(low + 1, math.ceil(math.log10(most)))
+        ticks = [10.0**power for power in range(low, high + 1)]
+        return lambda value: (math.log10(max(value, 1e-9)) - low) / (high - low), ticks
+    unit = 10.0 ** math.floor(math.log10(most))
+    step = next(unit * size for size in (0.2, 0.5, 1.0, 2.0, 5.0) if most / (unit * size) <= 6)
+    count = math.ceil(most / step)
+    return lambda value: value / (count * step), [step * index for index in range(count + 1)]
 
 
 def _both(axis: str, value: float) -> str:
