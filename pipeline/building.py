@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from edgebert.calibration import Split
 from edgebert.calibration.labels import match_labels
 from edgebert.pipeline.artifact import Checkpoint, Model, TokenRow
-from edgebert.pipeline.build_result import Attempt, BuildResult
+from edgebert.pipeline.build_result import BuildResult
 from edgebert.pipeline.bundle import SourceEntry, copy_bundle
 from edgebert.pipeline.cache import Cache
 from edgebert.pipeline.compression import compress
@@ -16,12 +17,13 @@ from edgebert.pipeline.gates import judge
 from edgebert.pipeline.layer_runs import run_layers
 from edgebert.pipeline.planning import Plan
 from edgebert.pipeline.progress import Progress
+from edgebert.pipeline.scheme_choice import SchemeChoice
 from edgebert.pipeline.schemes import find_scheme
 from edgebert.pipeline.stage_runs import StageRuns
 from edgebert.pipeline.stages.measure import Measurement
 from edgebert.pipeline.stages.report import read_report
 from edgebert.targets import Format
-from edgebert.targets.errors import EdgebertError, InputError, MachineError
+from edgebert.targets.errors import InputError
 
 
 def run_build(plan: Plan, cache: Cache, progress: Progress) -> BuildResult:
@@ -34,12 +36,12 @@ def run_build(plan: Plan, cache: Cache, progress: Progress) -> BuildResult:
     key = cache.key(plan.settings, plan.source.sha256, plan.data.sha256 if plan.data else "")
     if cache.has(key):
         progress.note(f"{'build':<44} {'cached':>9}")
-    made = cache.run(key, lambda folder: _Build(plan, cache, progress).run(folder / "bundle"))
+    made = cache.run(key, lambda folder: Build(plan, cache, progress).run(folder / "bundle"))
     bundle = copy_bundle(made / "bundle", plan.out)
     return BuildResult(bundle, read_report(bundle.path))
 
 
-class _Build:
+class Build:
     """The stages of one build, each through the cache."""
 
     def __init__(self, plan: Plan, cache: Cache, progress: Progress) -> None:
@@ -67,7 +69,8 @@ class _Build:
         layers, measurements = [], []
         for format in plan.formats:
             exported = self.export(checkpoint, format)
-            tried, model = self.choose(checkpoint, format, exported, calibration)
+            choice = SchemeChoice(self, checkpoint, format, exported, calibration)
+            tried, model = choice()
             trials += tried
             models[format] = model
             if plan.data is not None:
@@ -157,70 +160,6 @@ class _Build:
             )
         )
 
-    def choose(
-        self,
-        checkpoint: Checkpoint,
-        format: Format,
-        exported: Model,
-        calibration: Sequence[TokenRow],
-    ) -> tuple[list[Trial], Model]:
-        """Try schemes in their order; the first whose drift on the dev rows passes is kept.
-
-        Where none passes the one that drops least is kept, and the gate on the test rows has the
-        last word.
-
-        Raises:
-            InputError: none of the schemes could be built.
-        """
-        names = self.plan.candidates(format)
-        attempts: list[Attempt] = []
-        for name in names:
-            attempts.append(self.attempt(checkpoint, format, name, exported, calibration))
-            if attempts[-1].passed:
-                break
-        built = [attempt for attempt in attempts if attempt.model is not None]
-        if not built:
-            raise InputError(
-                f"no scheme could be built for {format}: {attempts[0].trial.failure}",
-                f"tried: {', '.join(names)}",
-                "choose one with --set quantize.scheme=NAME",
-            )
-        kept = built[-1] if built[-1].passed else min(built, key=lambda attempt: attempt.drop)
-        assert kept.model is not None
-        trials = [
-            attempt.trial.model_copy(update={"kept": attempt is kept}) for attempt in attempts
-        ]
-        return trials, kept.model
-
-    def attempt(
-        self,
-        checkpoint: Checkpoint,
-        format: Format,
-        name: str,
-        exported: Model,
-        calibration: Sequence[TokenRow],
-    ) -> Attempt:
-        """Quantize and measure on the dev rows; a scheme that cannot be built is no error."""
-        try:
-            model = self.quantize(checkpoint, format, name, exported, calibration)
-        except MachineError:
-            raise
-        except EdgebertError as error:
-            failure = f"{error.what} ({error.where})" if error.where else error.what
-            return Attempt(None, Trial(format=format, scheme=name, failure=failure))
-        drift = None
-        if self.plan.data is not None:
-            drift = self.drift(checkpoint, model, "dev")
-        gates = judge(self.plan.limits, format, drift, model.size_mb)
-        trial = Trial(
-            format=format,
-            scheme=name,
-            size_mb=model.size_mb,
-            latency_ratio=self.measure(model, exported).speedup,
-            drift=drift,
-        )
-        return Attempt(model, trial, all(gate.passed for gate in gates))
-
     def measure(self, model: Model, exported: Model) -> Measurement:
         """Latency on this machine, beside the fp32 file; never from an earlier build."""
         from edgebert.pipeline.stages.measure import measure
@@ -245,16 +184,17 @@ class _Build:
         name: str,
         exported: Model,
         calibration: Sequence[TokenRow],
+        fp32_layers: tuple[str, ...] = (),
     ) -> Model:
-        """The model file in one scheme."""
+        """The model file in one scheme, some of its layers in fp32."""
         scheme = find_scheme(name, format)
         if scheme.tool == "none":
             return exported
         rows = tuple(calibration) if scheme.calibrated else ()
-        stage = self.plan.quantizer(format, scheme)
+        stage = replace(self.plan.quantizer(format, scheme), fp32_layers=fp32_layers)
         inputs = [checkpoint.sha256, exported.sha256, repr(rows)]
         folder = self.stage(
-            f"quantize {format} {name}",
+            f"quantize {format} {name}" + (f", {len(fp32_layers)} in fp32" if fp32_layers else ""),
             stage,
             inputs,
             lambda out: stage(checkpoint, exported, rows, out),

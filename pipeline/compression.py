@@ -1,4 +1,4 @@
-"""The part of a build that trains and cuts: the recipe's distill, prune and recover stages."""
+"""The part of a build that trains and cuts: distill, prune, recover, quantize_aware."""
 
 from pathlib import Path
 
@@ -28,6 +28,8 @@ def compress(original: Checkpoint, plan: Plan, runs: StageRuns) -> tuple[Checkpo
         checkpoint = _prune(checkpoint, plan, runs)
     if plan.recipe.recover is not None:
         checkpoint = _train("recover", plan.recipe.recover, original, checkpoint, plan, runs)
+    if plan.recipe.trains_quantizers:
+        checkpoint = _quantize_aware(checkpoint, plan, runs)
     return checkpoint, notes
 
 
@@ -73,6 +75,23 @@ def _train(
 
     inputs = [teacher.sha256, student.sha256, data.sha256, repr(unlabeled)]
     return Checkpoint(runs.train(name, stage, inputs, make) / _CHECKPOINT, student.name)
+
+
+def _quantize_aware(checkpoint: Checkpoint, plan: Plan, runs: StageRuns) -> Checkpoint:
+    """Train with fake quantizers, for the scheme that computes with their ranges."""
+    from edgebert.pipeline.stages.quantize_aware import QuantizeAware
+
+    recipe, data = plan.recipe, _data(plan)
+    assert recipe.quantize_aware is not None
+    stage = QuantizeAware(
+        recipe.quantize_aware, recipe.calibration, plan.trained_scheme.reduce_range
+    )
+
+    def make(out: Path, work: Path, report: Report) -> None:
+        stage(checkpoint, data, out / _CHECKPOINT, work, report)
+
+    folder = runs.train("quantize_aware", stage, [checkpoint.sha256, data.sha256], make)
+    return Checkpoint(folder / _CHECKPOINT, checkpoint.name)
 
 
 def _data(plan: Plan) -> Dataset:

@@ -32,6 +32,9 @@ def _check_schemes(plan: "Plan") -> None:
     for format in plan.formats:
         for name in plan.candidates(format):
             scheme = find_scheme(name, format)
+            if scheme.trained and not plan.recipe.trains_quantizers:
+                cure = "add [quantize_aware] to the recipe, or choose another scheme"
+                raise InputError(f"{name} needs quantization-aware training", "", cure)
             if scheme.calibrated and plan.data is None and plan.recipe.quantize.scheme != AUTO:
                 cure = "give --data, or leave out --no-validate"
                 raise InputError(f"{name} needs calibration texts", "", cure)

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from edgebert.pipeline.stages.quantize_onnx import QuantizeOnnx
 
 
+# Schemes with the ranges of quantization-aware training, in 8 bits and in 7.
+TRAINED = ("static_wi8c_ai8_trained", "static_wi7c_ai8_trained")
+
+
 @dataclass(frozen=True)
 class Plan:
     """What one build will do.
@@ -116,7 +120,19 @@ class Plan:
         assert table is not None
         known = {scheme.name for scheme in SCHEMES if format in scheme.formats}
         chosen = tuple(name for name in settings.candidates if name in known)
-        return chosen or table.candidates
+        if chosen or format != "onnx" or not self.recipe.trains_quantizers:
+            return chosen or table.candidates
+        return (self.trained_scheme.name, *table.candidates)
+
+    @property
+    def trained_scheme(self) -> Scheme:
+        """The scheme that quantization-aware training is for: the recipe's, or by the target."""
+        settings, onnx = self.recipe.quantize, self.target.onnx
+        for name in (settings.scheme, *settings.candidates):
+            if name in TRAINED:
+                return find_scheme(name, "onnx")
+        names = onnx.candidates if onnx is not None else ()
+        return find_scheme(TRAINED[any("wi7" in name for name in names)], "onnx")
 
     @property
     def calibrated_only(self) -> bool:
@@ -166,6 +182,8 @@ class Plan:
             )
         if self.recipe.recover is not None:
             lines.append(f"recover  {self.recipe.recover.epochs:g} epochs")
+        if self.recipe.quantize_aware is not None:
+            lines.append(f"quantize-aware training: {self.recipe.quantize_aware.epochs:g} epochs")
         sure = " with 95 % confidence" if self.limits.confident else ""
         limits = [f"drop <= {self.limits.max_drop:g}{sure}"]
         if self.limits.max_size_mb is not None:

@@ -132,5 +132,31 @@ class DistillOptions(DistillSettings, StudentSettings, AugmentationSettings):
         return StudentSettings(**_fields(self, StudentSettings))
 
 
+@settings(frozen=True, kw_only=True, config=_STRICT)
+class QuantizeAwareSettings(TrainingSettings):
+    """Settings of quantization-aware training.
+
+    Attributes:
+        epochs: passes over the train texts; 0 leaves the training out.
+        learning_rate: peak of the schedule; small, since the model is trained already.
+        weight_decay: of AdamW.
+        bf16: off; a step of bfloat16 is coarser than one of int8.
+        alpha: weight of the labels; 1 - alpha is that of the fp32 model's answers.
+        temperature: T of these.
+    """
+
+    epochs: float = Field(default=1.0, ge=0, allow_inf_nan=False)
+    learning_rate: float = Field(default=3e-5, gt=0, allow_inf_nan=False)
+    weight_decay: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    bf16: Literal[False] = False
+    alpha: float = Field(default=0.1, ge=0, le=1)
+    temperature: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+
+    @property
+    def training(self) -> TrainingSettings:
+        """Those of the run alone."""
+        return TrainingSettings(**_fields(self, TrainingSettings))
+
+
 def _fields(instance: object, kind: type[Any]) -> dict[str, Any]:
     return {field.name: getattr(instance, field.name) for field in fields(kind)}
