@@ -68,7 +68,7 @@ def main(context: click.Context, debug: bool) -> None:
     metavar="STAGE.KEY=VALUE",
     help="Override a recipe setting.",
 )
-@click.option("--no-texts", is_flag=True, help="Keep texts of the data out of the bundle.")
+@click.option("--no-texts", is_flag=True, hidden=True)  # --set report.texts=false; help is full
 @click.option("--no-validate", is_flag=True, help="Build without data and without proof.")
 @click.option(
     "--allow-pickle", is_flag=True, help="Read pytorch_model.bin where there is nothing else."

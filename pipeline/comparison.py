@@ -14,11 +14,11 @@ from edgebert.pipeline.artifact import Task
 from edgebert.pipeline.confidence import measure_confidence
 from edgebert.pipeline.distances import Distances, mean_share
 from edgebert.pipeline.drift import DriftReport
-from edgebert.pipeline.findings import Disagreement, McNemar
+from edgebert.pipeline.findings import Disagreement
 from edgebert.pipeline.label_drift import confusion_changes, label_table, out_of_scope
 from edgebert.pipeline.metric_drift import measure_metrics
 from edgebert.pipeline.metrics import Predictions
-from edgebert.pipeline.significance import mcnemar
+from edgebert.pipeline.significance import changed_rows
 from edgebert.pipeline.slices import measure_slices
 from edgebert.targets.errors import InputError
 
@@ -152,7 +152,7 @@ def compute_drift(
         cosine_min=distances.min(distances.cosine),
         max_abs_logit=distances.max(distances.absolute),
         nonfinite_rows=nonfinite,
-        mcnemar=_mcnemar(predictions) if classes else None,
+        mcnemar=changed_rows(*predictions.right()) if classes else None,
         labels=label_table(predictions, labels) if classes else (),
         confusions=confusion_changes(predictions, labels),
         out_of_scope=out_of_scope(predictions, labels),
@@ -170,12 +170,6 @@ def _align(reference: Logits, artifact: Logits) -> tuple[Logits, Logits, list[st
     left_out = max(len(ours), len(theirs)) - len(first)
     notes = [f"{left_out} words were cut off and are not compared"] if left_out else []
     return reference.select(first), artifact.select(second), notes
-
-
-def _mcnemar(predictions: Predictions) -> McNemar:
-    reference, artifact = predictions.right()
-    lost, won = int((reference & ~artifact).sum()), int((artifact & ~reference).sum())
-    return McNemar(lost=lost, won=won, p_value=mcnemar(lost, won))
 
 
 def _decide(task: Task, logits: NDArray[np.float32]) -> NDArray[Any]:

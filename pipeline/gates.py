@@ -1,7 +1,7 @@
 """Gates: the limits of a build and whether they hold."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from edgebert.pipeline.decision import decide
 from edgebert.pipeline.drift import DriftReport, Gate
@@ -30,6 +30,11 @@ class Limits:
     max_size_mb: float | None = None
     max_latency_ms: float | None = None
     confident: bool = False
+
+    @property
+    def measured(self) -> "Limits":
+        """The same without a demand for confidence, which the few rows of a choice cannot meet."""
+        return replace(self, confident=False)
 
     def __post_init__(self) -> None:
         if not 0 <= self.max_drop < 1:

@@ -97,8 +97,8 @@ def share_drift(
     sides = [intervals.share(count, rows) for count in hits]
     two_sided = intervals.paired_difference(lost, won, rows)
     bounds = intervals.paired_difference(lost, won, rows, BOUND_TAIL)
-    # A share of which none was seen is under the exact bound of the binomial, not the score's.
-    none_lost = intervals.unseen(rows, BOUND_TAIL)
+    if not lost and not won:  # the exact bound, which is a little wider than the score's
+        bounds = -intervals.unseen(rows, BOUND_TAIL), intervals.unseen(rows, BOUND_TAIL)
     return MetricDrift(
         name=name,
         reference=hits[0] / rows,
@@ -110,8 +110,8 @@ def share_drift(
         drop=drop,
         drop_low=two_sided[0],
         drop_high=two_sided[1],
-        drop_at_least=min(bounds[0], -none_lost) if not won and not lost else bounds[0],
-        drop_at_most=max(bounds[1], none_lost) if not lost else bounds[1],
+        drop_at_least=bounds[0],
+        drop_at_most=bounds[1],
         method="score",
     )
 

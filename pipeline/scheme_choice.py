@@ -88,7 +88,7 @@ class SchemeChoice:
             failure = f"{error.what} ({error.where})" if error.where else error.what
             return Attempt(None, Trial(format=self.format, scheme=label, failure=failure))
         drift = build.drift(self.checkpoint, model, "dev") if build.plan.data is not None else None
-        gates = judge(build.plan.limits, self.format, drift, model.size_mb)
+        gates = judge(build.plan.limits.measured, self.format, drift, model.size_mb)
         trial = Trial(
             format=self.format,
             scheme=label,
@@ -134,7 +134,7 @@ class SchemeChoice:
         count = fewest(most, lambda k: self._holds(self._quantize(name, tuple(order[:k]))))
         attempt = self._attempt(name, tuple(order[: count or most]))
         trial, failure = attempt.trial, ""
-        gates = judge(plan.limits, self.format, trial.drift, trial.size_mb)
+        gates = judge(plan.limits.measured, self.format, trial.drift, trial.size_mb)
         if not attempt.passed:
             why = "; ".join(gate.message for gate in gates if not gate.passed)
             failure = f"with the {count or most} costliest of {len(order)} layers in fp32: {why}"
@@ -144,7 +144,9 @@ class SchemeChoice:
     def _holds(self, model: Model) -> bool:
         """True where the drift on the dev rows is within its limit."""
         drift = self.build.drift(self.checkpoint, model, "dev")
-        return all(gate.passed for gate in judge(self.build.plan.limits, self.format, drift))
+        return all(
+            gate.passed for gate in judge(self.build.plan.limits.measured, self.format, drift)
+        )
 
     def _sensitivity(self, name: str) -> tuple[LayerSensitivity, ...]:
         """What each layer costs in a scheme, costliest first."""

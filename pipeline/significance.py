@@ -5,9 +5,24 @@ Sources: McNemar, Psychometrika 12, 1947; Benjamini and Hochberg, JRSS B 57, 199
 
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import binom, binomtest, false_discovery_control
 
+from edgebert.pipeline.findings import McNemar
+
 ALPHA = 0.05
+
+
+def changed_rows(reference: NDArray[np.bool_], artifact: NDArray[np.bool_]) -> McNemar:
+    """How many rows changed sides, and whether by chance.
+
+    Args:
+        reference: rows that the reference has right, bool [rows].
+        artifact: rows that the artifact has right.
+    """
+    lost, won = int((reference & ~artifact).sum()), int((artifact & ~reference).sum())
+    return McNemar(lost=lost, won=won, p_value=mcnemar(lost, won))
 
 
 def mcnemar(lost: int, won: int) -> float:

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from edgebert.calibration.dataset import Row
 from edgebert.pipeline.bootstrap import Ids
-from edgebert.pipeline.findings import McNemar, Slice
+from edgebert.pipeline.findings import Slice
 from edgebert.pipeline.metric_drift import measure_metrics
 from edgebert.pipeline.metrics import Predictions
-from edgebert.pipeline.significance import ALPHA, adjusted, loss_p_value, mcnemar
+from edgebert.pipeline.significance import ALPHA, adjusted, changed_rows, loss_p_value
 
 RESAMPLES = 500
 MOST = 12  # slices of one kind: the largest
@@ -101,17 +101,13 @@ def _length(tokens: int) -> str:
 
 
 def _slice(kind: Kind, name: str, part: Predictions, same: NDArray[np.bool_], seed: int) -> Slice:
-    test = None
-    if part.task != "regression":
-        reference, artifact = part.right()
-        lost, won = int((reference & ~artifact).sum()), int((artifact & ~reference).sum())
-        test = McNemar(lost=lost, won=won, p_value=mcnemar(lost, won))
+    classes = part.task != "regression"
     return Slice(
         kind=kind,
         name=name,
         rows=part.rows,
         metric=measure_metrics(part, seed, RESAMPLES)[0],
-        agreement=None if part.task == "regression" else float(same.mean()),
-        mcnemar=test,
+        agreement=float(same.mean()) if classes else None,
+        mcnemar=changed_rows(*part.right()) if classes else None,
         p_adjusted=None,
     )
