@@ -87,6 +87,33 @@ class DriftReport(_Result):
     worst: tuple[Disagreement, ...] = ()
     notes: tuple[str, ...] = ()
 
+    @property
+    def losses(self) -> tuple[str, ...]:
+        """What got worse by more than chance explains, besides the metrics; a line each."""
+        lines = []
+        if labels := [one.label for one in self.labels if one.regressed]:
+            more = f" and {len(labels) - 5} more" if len(labels) > 5 else ""
+            lines.append(f"{len(labels)} labels regressed: {', '.join(labels[:5])}{more}")
+        lines += [
+            f"{one.kind} {one.name} regressed: {one.metric.name} {one.metric.reference:.4f} -> "
+            f"{one.metric.artifact:.4f} on {one.rows} rows"
+            for one in self.slices
+            if one.regressed
+        ]
+        if self.out_of_scope and self.out_of_scope.found.drop_low > 0:
+            found = self.out_of_scope.found
+            lines.append(
+                f"texts out of scope are found less often: recall of {self.out_of_scope.label} "
+                f"{found.reference:.4f} -> {found.artifact:.4f}"
+            )
+        if self.confidence and self.confidence.ece.drop_low > 0:
+            ece = self.confidence.ece
+            lines.append(
+                f"confidence is less to be trusted: calibration error {ece.reference:.4f} -> "
+                f"{ece.artifact:.4f}"
+            )
+        return tuple(lines)
+
     def without_texts(self) -> "DriftReport":
         """The same without a text of the user's; their labels stay."""
         worst = tuple(one.model_copy(update={"text": ""}) for one in self.worst)

@@ -43,7 +43,7 @@ def drift_lines(drift: DriftReport) -> list[str]:
             f"same label on {100 * drift.agreement:.2f} %, cosine of the logits "
             f"{drift.cosine_mean:.4f} mean, {drift.cosine_min:.4f} lowest ({drift.runtime})"
         )
-    return lines
+    return [*lines, *(f"more than chance: {line}" for line in drift.losses)]
 
 
 def answer_text(answer: dict[str, Any]) -> str:

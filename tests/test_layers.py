@@ -159,13 +159,16 @@ def test_each_pass_of_a_loop_is_a_layer(tmp_path: Path) -> None:
 
 
 def test_what_a_layer_adds() -> None:
+    def layer(name: str, snr_db: float) -> LayerDrift:
+        return LayerDrift(name=name, snr_db=snr_db, cosine_mean=1.0, cosine_min=0.9)
+
     layers = with_added(
         [
-            LayerDrift(name="embeddings", snr_db=EQUAL_DB),
-            LayerDrift(name="layer 1", snr_db=20.0),  # a tenth
+            layer("embeddings", EQUAL_DB),
+            layer("layer 1", 20.0),  # a tenth
             LayerDrift(name="layer 2"),  # not in the file
-            LayerDrift(name="layer 3", snr_db=20 * np.log10(1 / 0.125)),  # an eighth
-            LayerDrift(name="layer 4", snr_db=30.0),
+            layer("layer 3", 20 * np.log10(1 / 0.125)),  # an eighth
+            layer("layer 4", 30.0),
         ]
     )
     added = [layer.added for layer in layers]

@@ -335,6 +335,7 @@ def test_the_page_shows_everything_that_was_found(full: Report) -> None:
         "not in this file",
         "confusions that changed",
         "Benjamini-Hochberg",
+        "More than chance explains",
     ):
         assert said in page.text, said
     assert text.count("<polyline") == 2 and text.count('class="plot reliability"') == 2
@@ -407,7 +408,7 @@ def test_junit_keeps_to_its_schema(full: Report) -> None:
 def test_markdown_for_a_comment(full: Report) -> None:
     text = render_markdown(full)
     assert "above the limit with 95 % confidence" in text
-    assert "labels regressed:** \\<b\\>so\\</b\\>" in text
+    assert "- 1 labels regressed: \\<b\\>so\\</b\\>" in text
     tables = [line for line in text.splitlines() if line.startswith("|")]
     assert {line.count(" | ") for line in tables if "model." in line} == {8}
     assert "house" not in text and NASTY[:8] not in text

@@ -225,6 +225,13 @@ def test_the_label_that_regressed_is_found_and_no_other(report: DriftReport) -> 
     assert report.mcnemar is not None and report.mcnemar.p_value < 1e-10
 
 
+def test_losses_are_said_in_words(report: DriftReport) -> None:
+    assert "1 labels regressed: c" in report.losses
+    assert any(line.startswith("script Cyrillic regressed: accuracy") for line in report.losses)
+    assert any(line.startswith("confidence is less to be trusted") for line in report.losses)
+    assert not any("out of scope" in line for line in report.losses)
+
+
 def test_false_alarms_of_many_labels_are_rare() -> None:
     """Labels that lose as much as they win: at least one is called regressed once in twenty."""
     random = np.random.default_rng(5)

@@ -45,8 +45,9 @@ def render_markdown(report: Report) -> str:
             ]
         lines.append(f"| {' | '.join([*cells, *[''] * (9 - len(cells))])} |")
     for format, drift in report.drift.items():
-        if names := [_cell(label.label) for label in drift.labels if label.regressed]:
-            lines += ["", f"**{format}: {len(names)} labels regressed:** {', '.join(names[:10])}"]
+        if drift.losses:
+            lines += ["", f"**{format}, more than chance explains:**", ""]
+            lines += [f"- {_cell(line, limit=300)}" for line in drift.losses]
     return "\n".join([*lines, ""])
 
 
@@ -61,9 +62,9 @@ def _gate_line(gate: Gate) -> str:
     return f"| {_cell(gate.name)} | {value} | {passed} | {sure} |"
 
 
-def _cell(text: str) -> str:
+def _cell(text: str, limit: int = 80) -> str:
     """A text that ends no cell and starts no markup."""
-    shown = visible(text, limit=80)
+    shown = visible(text, limit)
     for character in "\\`*_{}[]<>|#":
         shown = shown.replace(character, f"\\{character}")
     return shown
