@@ -173,7 +173,6 @@ def test_validate_again(edgebert: Any, built: Any, tmp_path: Path) -> None:
     assert 0 < other["drift"]["onnx"]["rows"] < len(rows)
 
 
-@pytest.mark.parametrize("name", ["model.onnx", "model.tflite", "tokenizer.json", "run.py"])
 def test_private_data_leaves_no_text(edgebert: Any, quick: Any, tmp_path: Path) -> None:
     done = edgebert.build(*quick, "--no-texts", "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
@@ -190,6 +189,7 @@ def test_private_data_leaves_no_text(edgebert: Any, quick: Any, tmp_path: Path) 
     assert edgebert("validate", tmp_path / "out", "--json").returncode == 0
 
 
+@pytest.mark.parametrize("name", ["model.onnx", "model.tflite", "tokenizer.json", "run.py"])
 def test_validate_refuses_one_altered_byte(
     edgebert: Any, built: Any, name: str, tmp_path: Path
 ) -> None:

@@ -343,6 +343,28 @@ def test_the_page_shows_everything_that_was_found(full: Report) -> None:
     assert text.count("<thead>") == text.count("<table>")  # every table has its headers
 
 
+def test_a_page_of_nothing_that_changed(full: Report) -> None:
+    reference = 3 * np.eye(3, dtype=np.float32)[[0, 1, 2, 1]]
+    index = np.arange(4)
+    logits = Logits(reference, index, index * 0)
+    rows = [Row("text", label) for label in "abcb"]
+    conditions = Conditions("test", "r", "m", "none")
+    same = compute_drift("single_label", list("abc"), rows, logits, logits, conditions)
+    page = Page(render_html(full.model_copy(update={"drift": {"onnx": same}})))
+    assert page.stack == [] and "none of 3 labels regressed; 0 changed at all" in page.text
+
+
+def test_a_page_of_a_regression(full: Report) -> None:
+    values = np.linspace(0, 1, 30, dtype=np.float32)[:, None]
+    index = np.arange(30)
+    sides = [Logits(side, index, index * 0) for side in (values, values**2)]
+    rows = [Row(f"{NASTY} {x}", float(x)) for x in values[:, 0]]
+    conditions = Conditions("test", "r", "m", "none", tokens={i: 5 + i for i in range(30)})
+    drift = compute_drift("regression", ["score"], rows, sides[0], sides[1], conditions)
+    page = Page(render_html(full.model_copy(update={"drift": {"onnx": drift}})))
+    assert page.stack == [] and "spearman" in page.text and "mae" in page.text
+
+
 def test_an_unsure_verdict_is_said_on_the_page(full: Report) -> None:
     gates = judge(Limits(max_drop=0.3), "tflite", computed_drift(5))
     assert gates[0].verdict == "cannot tell"

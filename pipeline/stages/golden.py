@@ -94,7 +94,8 @@ class Golden:
         """
         out.mkdir(parents=True, exist_ok=True)
         file = out / "golden.jsonl"
-        chosen = [rows[index] for index in spread(rows, min(self.test_texts, len(rows)), seed=0)]
+        count = min(self.test_texts, len(rows))
+        chosen = [rows[index] for index in spread(rows, count, seed=0)] if count else []
         pairs = any(row.text_pair is not None for row in rows)
         golden = golden_rows(checkpoint, models, chosen, pairs)
         # In ASCII: no reader can take a strange character for the end of a line.
