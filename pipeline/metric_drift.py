@@ -22,7 +22,7 @@ def measure_metrics(
 
     The intervals of an accuracy over rows are score intervals, those of correlations follow from
     Fisher's z, all others are bootstrapped. A bootstrap shows nothing where no row changed, and the
-    next row may: there the interval of the drop of a share reaches as far as the rule of three.
+    next row may: there the interval of the drop reaches as far as the rule of three.
     """
     statistics, counts = row_statistics(predictions)
 
@@ -46,6 +46,10 @@ def measure_metrics(
         drifts[0] = share_drift(names[0], *predictions.right())
     elif predictions.task == "regression":
         drifts[:2] = [_correlation_drift(drift, predictions) for drift in drifts[:2]]
+        drifts[:2] = [
+            _with_unseen(drift, predictions.rows) if drift.drop_low == drift.drop_high else drift
+            for drift in drifts[:2]
+        ]
     return tuple(drifts)
 
 

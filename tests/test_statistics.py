@@ -125,6 +125,13 @@ def test_the_advised_number_of_rows_tells_four_times_of_five() -> None:
     assert rows_that_tell(paired_rows(0, 0, 20), 20, 0.0) is None
 
 
+def test_an_order_that_did_not_change_is_no_proof_on_few_rows() -> None:
+    values = np.linspace(0, 1, 30)
+    (spearman, *_) = measure_metrics(predictions_of("regression", values, values, values**2, 1))
+    assert spearman.drop == 0 and decide(spearman, 30, 0.01).verdict == "cannot tell"
+    assert decide(spearman, 30, 0.01).rows_needed == 300
+
+
 def test_coverage_of_the_interval_of_accuracy_macro_f1_and_spearman() -> None:
     random = np.random.default_rng(2)
     trials, rows, labels = 150, 150, 4
