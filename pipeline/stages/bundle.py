@@ -28,7 +28,8 @@ from edgebert.pipeline.cache import library_versions
 from edgebert.pipeline.drift import DriftReport, Gate, Trial
 from edgebert.pipeline.folders import replace_folder
 from edgebert.pipeline.layers import LayerReport
-from edgebert.pipeline.runners.local import RUN_PY
+from edgebert.pipeline.machines import MachineDrift
+from edgebert.pipeline.runners.runner import RUN_PY
 from edgebert.pipeline.stages.golden import golden_tolerance, read_golden
 from edgebert.pipeline.stages.measure import Measurement
 from edgebert.targets import Format, Target
@@ -53,6 +54,8 @@ class BundleInputs:
         measurements: of the model files that ship.
         layers: where the drift of each arises.
         times_s: seconds that each stage took; 0 and a little where its result was kept.
+        machines: how far other machines are from the one that built.
+        original: the checkpoint as it was loaded, which drift is measured against.
         attributions: of model and data.
         command: how to build it again.
         notes: what the report has to say besides.
@@ -73,6 +76,8 @@ class BundleInputs:
     measurements: tuple[Measurement, ...] = ()
     layers: tuple[LayerReport, ...] = ()
     times_s: Mapping[str, float] = field(default_factory=dict)
+    machines: tuple[MachineDrift, ...] = ()
+    original: Checkpoint | None = None
     attributions: tuple[Attribution, ...] = ()
     command: str = ""
     notes: tuple[str, ...] = ()

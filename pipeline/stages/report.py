@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from edgebert.pipeline.bundle import Manifest
 from edgebert.pipeline.drift import DriftReport, Gate, Trial
 from edgebert.pipeline.layers import LayerReport
+from edgebert.pipeline.machines import MachineDrift
 from edgebert.pipeline.processor import processor_flags
 from edgebert.pipeline.recipe import Recipe
 from edgebert.pipeline.runtimes.run import machine
@@ -48,7 +49,7 @@ class Report(BaseModel):
         manifest: what is in the bundle.
         checkpoint_mb: size of the fp32 checkpoint's weights.
         sizes: of the model files.
-        gates, drift, trials, measurements, layers, notes: as the build found them.
+        gates, drift, trials, measurements, layers, notes, machines: as the build found them.
         times_s: seconds that each stage took.
         command: how to build it again.
     """
@@ -70,6 +71,7 @@ class Report(BaseModel):
     times_s: dict[str, float] = {}
     notes: tuple[str, ...]
     command: str
+    machines: tuple[MachineDrift, ...] = ()
 
     @property
     def has_texts(self) -> bool:
@@ -83,7 +85,8 @@ class Report(BaseModel):
             trial.model_copy(update={"drift": trial.drift and trial.drift.without_texts()})
             for trial in self.trials
         )
-        return self.model_copy(update={"drift": drift, "trials": trials})
+        machines = tuple(one.without_texts() for one in self.machines)
+        return self.model_copy(update={"drift": drift, "trials": trials, "machines": machines})
 
 
 def build_report(inputs: "BundleInputs", manifest: Manifest) -> Report:
@@ -107,6 +110,7 @@ def build_report(inputs: "BundleInputs", manifest: Manifest) -> Report:
         times_s=dict(inputs.times_s),
         notes=(*inputs.notes, *_findings(inputs.measurements)),
         command=inputs.command,
+        machines=inputs.machines,
     )
     return report if report.has_texts else report.without_texts()
 
