@@ -127,11 +127,13 @@ class ValidateSettings(_Stage):
     Attributes:
         dev_rows: most rows of the dev split that a scheme is chosen by; 0: all.
         test_rows: most rows of the test split that the verdict is given on; 0: all.
+        device_rows: most of them that an emulated machine is asked for (`--validate-on`).
         seed: of the draws and of the bootstrap.
     """
 
     dev_rows: int = Field(default=500, ge=0)
     test_rows: int = Field(default=0, ge=0)
+    device_rows: int = Field(default=100, ge=1)
     seed: Seed = 0
 
 
