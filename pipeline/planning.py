@@ -153,6 +153,7 @@ class Plan:
             "data": self.data_name,
             "candidates": {format: self.candidates(format) for format in self.formats},
             "limits": asdict(self.limits),
+            "validate_on": self.validate_on,
             "out": str(self.out),
         }
 
@@ -192,7 +193,9 @@ class Plan:
             limits.append(f"size <= {self.limits.max_size_mb:g} MB")
         if self.limits.max_latency_ms is not None:
             limits.append(f"latency <= {self.limits.max_latency_ms:g} ms")
-        return "\n".join([*lines, f"gates    {', '.join(limits)}", f"bundle   {self.out}"])
+        lines.append(f"gates    {', '.join(limits)}")
+        lines += [f"machine  {name}" for name in self.validate_on]
+        return "\n".join([*lines, f"bundle   {self.out}"])
 
     def exporter(self, format: Format) -> "ExportOnnx | ExportLitert":
         """The stage that exports to a format."""
