@@ -1,6 +1,7 @@
 """What a distillation is asked for, checked before anything runs."""
 
 import difflib
+import shlex
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -39,6 +40,25 @@ class DistillRequest:
     overrides: tuple[str, ...] = ()
     finetune_teacher: bool = False
     allow_pickle: bool = False
+
+    def command_line(self) -> str:
+        """The command that makes the same checkpoint again."""
+        pairs = [
+            ("--teacher", self.teacher),
+            ("--student", self.student),
+            ("--data", self.data),
+            ("--unlabeled", self.unlabeled),
+            *(("--set", override) for override in self.overrides),
+            ("--out", str(self.out)),
+        ]
+        words = [word for name, value in pairs if value is not None for word in (name, value)]
+        switches = {
+            "--finetune-teacher": self.finetune_teacher,
+            "--allow-pickle": self.allow_pickle,
+        }
+        return shlex.join(
+            ["edgebert", "distill", *words, *(name for name, given in switches.items() if given)]
+        )
 
 
 def read_options(overrides: Sequence[str]) -> DistillOptions:
