@@ -12,7 +12,7 @@ from edgebert.pipeline.build_result import Attempt
 from edgebert.pipeline.drift import LayerSensitivity, Trial
 from edgebert.pipeline.gates import judge
 from edgebert.pipeline.recipe import AUTO
-from edgebert.pipeline.schemes import find_scheme, mixed_name
+from edgebert.pipeline.schemes import SchemeError, find_scheme, mixed_name
 from edgebert.targets import Format
 from edgebert.targets.errors import EdgebertError, InputError, MachineError
 
@@ -129,10 +129,14 @@ class SchemeChoice:
             return []
         if self._holds(plain.model):  # it is the size, and fp32 is larger
             return []
-        table = self._sensitivity(name)
-        order = [one.layer for one in table]
-        most = max(1, int(settings.fp32_share * len(order)))
-        count = fewest(most, lambda k: self._holds(self._quantize(name, tuple(order[:k]))))
+        try:
+            table = self._sensitivity(name)
+            order = [one.layer for one in table]
+            most = max(1, int(settings.fp32_share * len(order)))
+            count = fewest(most, lambda k: self._holds(self._quantize(name, tuple(order[:k]))))
+        except SchemeError as error:
+            failed = Trial(format=self.format, scheme=mixed_name(name), failure=error.what)
+            return [Attempt(None, failed)]
         attempt = self._attempt(name, tuple(order[: count or most]))
         trial, failure = attempt.trial, ""
         gates = judge(plan.limits.measured, self.format, trial.drift, trial.size_mb)
