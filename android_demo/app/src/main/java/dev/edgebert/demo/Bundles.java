@@ -12,7 +12,6 @@ import dev.edgebert.core.bundle.FolderFiles;
 import java.io.File;
 import java.io.IOException;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 
 /** The bundles on this device: pushed by adb, picked, or in the app. Of one name the first counts. */
@@ -96,8 +95,11 @@ final class Bundles {
 
   private List<String> assets() {
     try {
-      String[] names = context.getAssets().list(AssetFiles.FOLDER);
-      return Arrays.asList(names == null ? new String[0] : names);
+      List<String> names = new ArrayList<>();
+      for (String path : context.getAssets().list(AssetFiles.FOLDER)) {
+        names.add(path.split("/")[0]); // a phone lists names, Robolectric whole paths
+      }
+      return names;
     } catch (IOException error) {
       return new ArrayList<>();
     }

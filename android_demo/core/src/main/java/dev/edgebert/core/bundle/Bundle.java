@@ -2,6 +2,7 @@ package dev.edgebert.core.bundle;
 
 import dev.edgebert.core.bundle.BundleException.Problem;
 import dev.edgebert.core.text.Tokenizer;
+import dev.edgebert.core.text.TokenizerException;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.FileNotFoundException;
@@ -93,8 +94,8 @@ public final class Bundle {
     bytes.get(copy);
     try {
       return Tokenizer.load(new ByteArrayInputStream(copy));
-    } catch (IOException error) {
-      throw new BundleException(Problem.TOKENIZER_REFUSED, String.valueOf(error.getMessage()), error);
+    } catch (TokenizerException error) {
+      throw new BundleException(Problem.TOKENIZER_REFUSED, error.getMessage(), error);
     }
   }
 
