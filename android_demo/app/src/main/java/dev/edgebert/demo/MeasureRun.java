@@ -1,5 +1,6 @@
 package dev.edgebert.demo;
 
+import android.util.Log;
 import dev.edgebert.core.measure.Measurer;
 import dev.edgebert.core.measure.Progress;
 import dev.edgebert.core.measure.Result;
@@ -86,8 +87,9 @@ final class MeasureRun implements RunListener {
       end = found.error() == null ? Progress.Phase.DONE : Progress.Phase.FAILED;
     } catch (CancelledException stopped) {
       saveError = null;
-    } catch (IOException error) {
-      saveError = error.getMessage();
+    } catch (IOException | RuntimeException | Error error) {
+      Log.e("edgebert", "the run ended", error);
+      saveError = String.valueOf(error.getMessage());
     } finally {
       finish(end);
     }

@@ -2,8 +2,10 @@ package dev.edgebert.demo;
 
 import android.os.Handler;
 import android.os.Looper;
+import android.util.Log;
 import dev.edgebert.core.bundle.Bundle;
 import dev.edgebert.core.bundle.BundleException;
+import dev.edgebert.core.bundle.BundleException.Problem;
 import dev.edgebert.core.bundle.GoldenRow;
 import dev.edgebert.core.engine.Classifier;
 import dev.edgebert.core.engine.Prediction;
@@ -134,9 +136,11 @@ final class Texts {
       return new Shown(classifier, prediction, null);
     } catch (BundleException error) {
       return new Shown(null, null, error);
-    } catch (OutOfMemoryError error) {
+    } catch (RuntimeException | OutOfMemoryError error) { // no text and no bundle may end the app
+      Log.e("edgebert", "cannot classify", error);
       close();
-      return new Shown(null, null, new BundleException(BundleException.Problem.TOO_LARGE, loaded));
+      String what = String.valueOf(error.getMessage());
+      return new Shown(null, null, new BundleException(Problem.MODEL_REFUSED, what, error));
     }
   }
 

@@ -6,7 +6,7 @@ import org.robolectric.Shadows;
 
 /** Waits for work on other threads while the main thread's queue goes on. */
 final class Waiting {
-  private static final long MOST_MS = 60_000;
+  private static final long MOST_MS = 20_000;
 
   interface Condition {
     boolean holds() throws Exception;
