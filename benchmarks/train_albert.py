@@ -25,7 +25,7 @@ from edgebert.pipeline.stages.finetune import Finetune
 from edgebert.pipeline.stages.load import count_parameters
 from edgebert.pipeline.stages.reference import Reference
 from edgebert.pipeline.stages.students import albert_like
-from edgebert.pipeline.stages.training import TrainingSettings
+from edgebert.pipeline.training_settings import DistillSettings, TrainingSettings
 
 VOCABULARY_SIZE = 7300  # with it the checkpoint is just below 12 MB
 OUT_OF_SCOPE = "oos"
@@ -62,14 +62,16 @@ def main(encoder: Path, out: Path) -> None:
         stage = Finetune(training)
         stage(Checkpoint(encoder, "MiniLM"), clinc, teacher.path, out / "work-teacher")
 
-    def training_of(epochs: float, learning_rate: float) -> TrainingSettings:
-        return TrainingSettings(
+    def settings(epochs: float, learning_rate: float, share_after: float) -> DistillSettings:
+        return DistillSettings(
             epochs=epochs,
             learning_rate=learning_rate,
             batch_size=64,
             max_length=48,
             bf16=True,
             save_steps=500,
+            share_after=share_after,
+            **WEIGHTS,
         )
 
     pulled = Checkpoint(out / "pulled", "albert")
@@ -77,11 +79,11 @@ def main(encoder: Path, out: Path) -> None:
         # CLINC150 thrice: its words are the first to get a place in the vocabulary.
         rows = [*clinc.train, *clinc.train, *clinc.train, *unlabeled]
         start = albert_like(teacher, rows, out / "start", vocabulary_size=VOCABULARY_SIZE)
-        stage = Distill(training=training_of(0.5, 2.5e-4), share_after=1.0, **WEIGHTS)
+        stage = Distill(settings(0.5, 2.5e-4, share_after=1.0))
         stage(teacher, start, clinc, pulled.path, out / "work-pulled", unlabeled)
     student = Checkpoint(out / "albert", "albert")
     if not (student.path / "model.safetensors").exists():
-        stage = Distill(training=training_of(10, 4e-4), **WEIGHTS)
+        stage = Distill(settings(10, 4e-4, share_after=0.3))
         stage(teacher, pulled, clinc, student.path, out / "work-albert", unlabeled)
     found = {
         name: scores(checkpoint, out / f"scores-{name}")

@@ -68,6 +68,13 @@ class Dataset:
         return {"train": self.train, "dev": self.dev, "test": self.test}[name]
 
 
-def shipped_folder(name: str) -> Path:
-    """Folder of a data set that edgebert ships."""
-    return Path(__file__).parent / "data" / name
+def shipped_folders() -> dict[str, Path]:
+    """Folders of the data sets that edgebert ships, by name.
+
+    Those under a share-alike license (CC BY-SA) are kept apart, with its text.
+    """
+    here = Path(__file__).parent
+    found = (
+        file for part in ("data", "data_share_alike") for file in here.glob(f"{part}/*/data.toml")
+    )
+    return {file.parent.name: file.parent for file in sorted(found)}

@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
-from edgebert.calibration.dataset import SPLITS, Dataset, Row, Split, shipped_folder
+from edgebert.calibration.dataset import SPLITS, Dataset, Row, Split, shipped_folders
 from edgebert.calibration.readers import READERS
 from edgebert.calibration.rows import read_rows, unify_labels
 from edgebert.targets.errors import InputError
@@ -54,7 +54,7 @@ def load_dataset(path: Path) -> Dataset:
 
 def shipped_names() -> list[str]:
     """Names of the data sets that edgebert ships."""
-    return sorted(file.parent.name for file in shipped_folder("").glob("*/data.toml"))
+    return sorted(shipped_folders())
 
 
 def shipped_dataset(name: str) -> Dataset:
@@ -66,7 +66,7 @@ def shipped_dataset(name: str) -> Dataset:
     if name not in shipped_names():
         near = difflib.get_close_matches(name, shipped_names(), n=3, cutoff=0.3)
         raise InputError(f"no data set '{name}'", f"nearest: {', '.join(near or shipped_names())}")
-    folder = shipped_folder(name)
+    folder = shipped_folders()[name]
     about = tomllib.loads((folder / "data.toml").read_text(encoding="utf-8"))
     data = load_dataset(folder)
     return Dataset(

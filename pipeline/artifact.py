@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 Task = Literal["single_label", "multi_label", "regression", "token"]
 
 
+# Ranges that quantization-aware training has learned, beside the weights of a checkpoint.
+RANGES = "quantizers.safetensors"
+
+
 def sha256_of(*files: Path) -> str:
     """Hash over names and contents of files, in the order given."""
     digest = hashlib.sha256()
@@ -106,7 +110,9 @@ class Checkpoint:
     def sha256(self) -> str:
         """Hash over the files that decide what the model computes."""
         names = ("config.json", "model.safetensors", "tokenizer.json")
-        return sha256_of(*(self.path / name for name in names))
+        ranges = self.path / RANGES
+        files = [*(self.path / name for name in names), *([ranges] if ranges.exists() else [])]
+        return sha256_of(*files)
 
 
 @dataclass(frozen=True)

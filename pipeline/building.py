@@ -1,24 +1,28 @@
-"""One build, readable in one place: load, reference, export, quantize, validate, judge, bundle."""
+"""One build, readable in one place: load, compress, export, quantize, validate, judge, bundle."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from edgebert.calibration import Split
 from edgebert.calibration.labels import match_labels
 from edgebert.pipeline.artifact import Checkpoint, Model, TokenRow
-from edgebert.pipeline.build_result import Attempt, BuildResult
-from edgebert.pipeline.bundle import SourceEntry, StageEntry, copy_bundle
+from edgebert.pipeline.build_result import BuildResult
+from edgebert.pipeline.bundle import SourceEntry, copy_bundle
 from edgebert.pipeline.cache import Cache
+from edgebert.pipeline.compression import compress
 from edgebert.pipeline.drift import DriftReport, Gate, Trial
 from edgebert.pipeline.gates import judge
 from edgebert.pipeline.planning import Plan
 from edgebert.pipeline.progress import Progress
+from edgebert.pipeline.scheme_choice import SchemeChoice
 from edgebert.pipeline.schemes import find_scheme
+from edgebert.pipeline.stage_runs import StageRuns
 from edgebert.pipeline.stages.measure import Measurement
 from edgebert.pipeline.stages.report import read_report
 from edgebert.targets import Format
-from edgebert.targets.errors import EdgebertError, InputError, MachineError
+from edgebert.targets.errors import InputError
 
 
 def run_build(plan: Plan, cache: Cache, progress: Progress) -> BuildResult:
@@ -31,17 +35,18 @@ def run_build(plan: Plan, cache: Cache, progress: Progress) -> BuildResult:
     key = cache.key(plan.settings, plan.source.sha256, plan.data.sha256 if plan.data else "")
     if cache.has(key):
         progress.note(f"{'build':<44} {'cached':>9}")
-    made = cache.run(key, lambda folder: _Build(plan, cache, progress).run(folder / "bundle"))
+    made = cache.run(key, lambda folder: Build(plan, cache, progress).run(folder / "bundle"))
     bundle = copy_bundle(made / "bundle", plan.out)
     return BuildResult(bundle, read_report(bundle.path))
 
 
-class _Build:
+class Build:
     """The stages of one build, each through the cache."""
 
     def __init__(self, plan: Plan, cache: Cache, progress: Progress) -> None:
-        self.plan, self.cache, self.progress = plan, cache, progress
-        self.stages: list[StageEntry] = []
+        self.plan, self.progress = plan, progress
+        self.runs = StageRuns(cache, progress)
+        self.stage = self.runs.run
         self.notes = [*plan.notes]
         self.measured: dict[Path, Measurement] = {}
 
@@ -53,7 +58,8 @@ class _Build:
 
         plan = self.plan
         self.original = self.load()
-        checkpoint = self.prune() if plan.recipe.prune.wanted else self.original
+        checkpoint, notes = compress(self.original, plan, self.runs)
+        self.notes += notes
         calibration = self.calibration(checkpoint)
         trials: list[Trial] = []
         models: dict[Format, Model] = {}
@@ -62,7 +68,8 @@ class _Build:
         measurements = []
         for format in plan.formats:
             exported = self.export(checkpoint, format)
-            tried, model = self.choose(checkpoint, format, exported, calibration)
+            choice = SchemeChoice(self, checkpoint, format, exported, calibration)
+            tried, model = choice()
             trials += tried
             models[format] = model
             if plan.data is not None:
@@ -99,7 +106,7 @@ class _Build:
                 golden=golden / "golden.jsonl",
                 parameters=count_parameters(checkpoint),
                 recipe=plan.recipe.model_dump(mode="json", by_alias=True),
-                stages=tuple(self.stages),
+                stages=tuple(self.runs.entries),
                 drift=drift,
                 gates=tuple(gates),
                 trials=tuple(trials),
@@ -123,15 +130,6 @@ class _Build:
             for rows in (self.plan.data.dev, self.plan.data.test):
                 match_labels(rows, checkpoint.labels, checkpoint.task)
         return checkpoint
-
-    def prune(self) -> Checkpoint:
-        """The checkpoint as the recipe wants it pruned."""
-        from edgebert.pipeline.stages.prune import Prune
-
-        data, stage = self.plan.data, Prune(self.plan.recipe.prune)
-        inputs = [self.original.sha256, data.sha256 if data else ""]
-        folder = self.stage("prune", stage, inputs, lambda out: stage(self.original, data, out))
-        return Checkpoint(folder, self.original.name)
 
     def calibration(self, checkpoint: Checkpoint) -> tuple[TokenRow, ...]:
         """Rows for the calibrated schemes; none where there are none and other schemes can do."""
@@ -158,70 +156,6 @@ class _Build:
             )
         )
 
-    def choose(
-        self,
-        checkpoint: Checkpoint,
-        format: Format,
-        exported: Model,
-        calibration: Sequence[TokenRow],
-    ) -> tuple[list[Trial], Model]:
-        """Try schemes in their order; the first whose drift on the dev rows passes is kept.
-
-        Where none passes the one that drops least is kept, and the gate on the test rows has the
-        last word.
-
-        Raises:
-            InputError: none of the schemes could be built.
-        """
-        names = self.plan.candidates(format)
-        attempts: list[Attempt] = []
-        for name in names:
-            attempts.append(self.attempt(checkpoint, format, name, exported, calibration))
-            if attempts[-1].passed:
-                break
-        built = [attempt for attempt in attempts if attempt.model is not None]
-        if not built:
-            raise InputError(
-                f"no scheme could be built for {format}: {attempts[0].trial.failure}",
-                f"tried: {', '.join(names)}",
-                "choose one with --set quantize.scheme=NAME",
-            )
-        kept = built[-1] if built[-1].passed else min(built, key=lambda attempt: attempt.drop)
-        assert kept.model is not None
-        trials = [
-            attempt.trial.model_copy(update={"kept": attempt is kept}) for attempt in attempts
-        ]
-        return trials, kept.model
-
-    def attempt(
-        self,
-        checkpoint: Checkpoint,
-        format: Format,
-        name: str,
-        exported: Model,
-        calibration: Sequence[TokenRow],
-    ) -> Attempt:
-        """Quantize and measure on the dev rows; a scheme that cannot be built is no error."""
-        try:
-            model = self.quantize(checkpoint, format, name, exported, calibration)
-        except MachineError:
-            raise
-        except EdgebertError as error:
-            failure = f"{error.what} ({error.where})" if error.where else error.what
-            return Attempt(None, Trial(format=format, scheme=name, failure=failure))
-        drift = None
-        if self.plan.data is not None:
-            drift = self.drift(checkpoint, model, "dev")
-        gates = judge(self.plan.limits, format, drift, model.size_mb)
-        trial = Trial(
-            format=format,
-            scheme=name,
-            size_mb=model.size_mb,
-            latency_ratio=self.measure(model, exported).speedup,
-            drift=drift,
-        )
-        return Attempt(model, trial, all(gate.passed for gate in gates))
-
     def measure(self, model: Model, exported: Model) -> Measurement:
         """Latency on this machine, beside the fp32 file; never from an earlier build."""
         from edgebert.pipeline.stages.measure import measure
@@ -246,16 +180,17 @@ class _Build:
         name: str,
         exported: Model,
         calibration: Sequence[TokenRow],
+        fp32_layers: tuple[str, ...] = (),
     ) -> Model:
-        """The model file in one scheme."""
+        """The model file in one scheme, some of its layers in fp32."""
         scheme = find_scheme(name, format)
         if scheme.tool == "none":
             return exported
         rows = tuple(calibration) if scheme.calibrated else ()
-        stage = self.plan.quantizer(format, scheme)
+        stage = replace(self.plan.quantizer(format, scheme), fp32_layers=fp32_layers)
         inputs = [checkpoint.sha256, exported.sha256, repr(rows)]
         folder = self.stage(
-            f"quantize {format} {name}",
+            f"quantize {format} {name}" + (f", {len(fp32_layers)} in fp32" if fp32_layers else ""),
             stage,
             inputs,
             lambda out: stage(checkpoint, exported, rows, out),
@@ -286,15 +221,3 @@ class _Build:
         name = f"validate {model.info.format} {model.info.scheme} on {split}"
         folder = self.stage(name, stage, [*inputs, repr(compute), model.sha256], measure)
         return DriftReport.model_validate_json((folder / "drift.json").read_text(encoding="utf-8"))
-
-    def stage(
-        self, name: str, stage: object, inputs: Sequence[str], make: Callable[[Path], object]
-    ) -> Path:
-        """Run one stage through the cache, report it, and remember its key for the manifest."""
-        key = self.cache.key(stage, *inputs)
-        entry = StageEntry(name=name, key=key)
-        if entry in self.stages:
-            return self.cache.run(key, make)
-        self.stages.append(entry)
-        with self.progress.stage(name, cached=self.cache.has(key)):
-            return self.cache.run(key, make)

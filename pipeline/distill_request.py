@@ -1,19 +1,17 @@
 """What a distillation is asked for, checked before anything runs."""
 
 import difflib
+import shlex
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
+from edgebert.pipeline.training_settings import DistillOptions
 from edgebert.targets.errors import InputError
-
-if TYPE_CHECKING:
-    from edgebert.pipeline.stages.distill import Distill
-    from edgebert.pipeline.stages.students import StudentSettings
 
 RECORD = "distill.json"  # in the folder of a distilled checkpoint: how it came about
 
@@ -43,21 +41,34 @@ class DistillRequest:
     finetune_teacher: bool = False
     allow_pickle: bool = False
 
+    def command_line(self) -> str:
+        """The command that makes the same checkpoint again."""
+        pairs = [
+            ("--teacher", self.teacher),
+            ("--student", self.student),
+            ("--data", self.data),
+            ("--unlabeled", self.unlabeled),
+            *(("--set", override) for override in self.overrides),
+            ("--out", str(self.out)),
+        ]
+        words = [word for name, value in pairs if value is not None for word in (name, value)]
+        switches = {
+            "--finetune-teacher": self.finetune_teacher,
+            "--allow-pickle": self.allow_pickle,
+        }
+        return shlex.join(
+            ["edgebert", "distill", *words, *(name for name, given in switches.items() if given)]
+        )
 
-def read_settings(overrides: Sequence[str]) -> "tuple[Distill, StudentSettings]":
-    """The stage and the student's settings from `key=value`; values are TOML, or bare words.
+
+def read_options(overrides: Sequence[str]) -> DistillOptions:
+    """Options from `key=value`; values are TOML, or bare words.
 
     Raises:
         InputError: an unknown key, with the nearest ones, or a value that does not fit.
     """
-    from edgebert.pipeline.stages.distill import Distill
-    from edgebert.pipeline.stages.students import StudentSettings
-    from edgebert.pipeline.stages.training import TrainingSettings
-
-    kinds: dict[Any, dict[str, Any]] = {Distill: {}, TrainingSettings: {}, StudentSettings: {}}
-    known = {
-        field.name: kind for kind in kinds for field in fields(kind) if field.name != "training"
-    }
+    known = {field.name for field in fields(DistillOptions)}
+    values: dict[str, Any] = {}
     for override in overrides:
         name, equals, value = (part.strip() for part in override.partition("="))
         if not equals or name not in known:
@@ -68,14 +79,11 @@ def read_settings(overrides: Sequence[str]) -> "tuple[Distill, StudentSettings]"
                 "write --set key=value",
             )
         try:
-            kinds[known[name]][name] = tomllib.loads(f"value = {value}")["value"]
+            values[name] = tomllib.loads(f"value = {value}")["value"]
         except tomllib.TOMLDecodeError:
-            kinds[known[name]][name] = value
+            values[name] = value
     try:
-        training = TrainingSettings(**kinds[TrainingSettings])
-        return Distill(training=training, **kinds[Distill]), StudentSettings(
-            **kinds[StudentSettings]
-        )
+        return DistillOptions(**values)
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0])

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from edgebert.calibration import Dataset, Row, load_data
+from edgebert.calibration import Dataset, load_data
 from edgebert.pipeline.artifact import Checkpoint
 from edgebert.pipeline.cache import Cache, library_versions
 from edgebert.pipeline.distill_request import (
@@ -17,21 +17,18 @@ from edgebert.pipeline.distill_request import (
     DistillRequest,
     check_out,
     may_replace,
-    read_settings,
+    read_options,
 )
 from edgebert.pipeline.drift import DriftReport
 from edgebert.pipeline.folders import replace_folder
-from edgebert.pipeline.progress import Progress
-from edgebert.pipeline.source import find_source
+from edgebert.pipeline.progress import Progress, Report
+from edgebert.pipeline.source import Source, find_source
+from edgebert.pipeline.stage_runs import StageRuns
+from edgebert.pipeline.student import unlabeled_texts, untrained_student
 from edgebert.pipeline.summary import drift_lines
+from edgebert.pipeline.training_settings import TrainingSettings
 from edgebert.targets.errors import InputError
 
-if TYPE_CHECKING:
-    from edgebert.pipeline.stages.distill import Distill
-    from edgebert.pipeline.stages.students import StudentSettings
-    from edgebert.pipeline.stages.training import Report
-
-_MADE = "student.json"  # in the cache: where the untrained student is
 NO_HEAD = "add --finetune-teacher: it trains one on --data first"
 
 
@@ -87,40 +84,39 @@ def run_distillation(request: DistillRequest, cache: Cache, progress: Progress) 
         InputError: the input is wrong.
         MachineError: the machine lacks something.
     """
-    stage, student_settings = read_settings(request.overrides)
+    options = read_options(request.overrides)
     check_out(request)
     data = load_data(request.data)
     if not data.train:
         raise InputError("no train rows to learn from", request.data, "add train.jsonl to it")
 
     from edgebert.pipeline.stages.compare import compare
+    from edgebert.pipeline.stages.distill import Distill
     from edgebert.pipeline.stages.layer_sharing import final_parameters
     from edgebert.pipeline.stages.load import count_parameters
     from edgebert.pipeline.stages.training import is_main_process
-    from edgebert.pipeline.stages.unlabeled import read_unlabeled, without_held_out
 
-    unlabeled = read_unlabeled(request.unlabeled) if request.unlabeled else ()
-    kept = without_held_out(unlabeled, data)
-    notes = data.notes
-    if len(kept) < len(unlabeled):
-        left_out = len(unlabeled) - len(kept)
-        notes += (f"{left_out} unlabeled texts were left out: twice, or in the dev or test rows",)
+    stage, runs = Distill(options), StageRuns(cache, progress)
+    source = find_source(request.teacher, allow_pickle=request.allow_pickle)
     with _main_process_first():
-        teacher = _load_teacher(request, cache, progress)
+        teacher = _load_teacher(source, request.finetune_teacher, runs)
     if request.finetune_teacher:
-        teacher = _finetune(teacher, stage, data, cache, progress)
-    student, key = _student(
-        request, student_settings, teacher, data, kept, stage.training.seed, cache, progress
-    )
+        teacher = _finetune(teacher, options.training, data, runs)
+    with _main_process_first():
+        unlabeled, notes = unlabeled_texts(request.unlabeled, options, source, data, runs)
+        student = untrained_student(
+            request.student, options, teacher, data, unlabeled, runs, request.allow_pickle
+        )
+    notes = (*data.notes, *notes)
     sizes = count_parameters(teacher), final_parameters(student)
-    work = cache.root / "distill" / cache.key(stage, key)[:32]
+    work = runs.work_folder(cache.key(stage, student.sha256, data.sha256, repr(unlabeled)))
     with (
         replace_folder(request.out, may_replace)
         if is_main_process()
         else nullcontext(request.out) as folder
     ):
-        with _training(progress, "distill") as report:
-            distilled = stage(teacher, student, data, folder, work, kept, report)
+        with progress.training("distill") as report:
+            distilled = stage(teacher, student, data, folder, work, unlabeled, report)
         if not is_main_process():
             return Distilled(request.out, teacher.name, *sizes, None, notes)
         with progress.stage("compare teacher and student"):
@@ -129,8 +125,8 @@ def run_distillation(request: DistillRequest, cache: Cache, progress: Progress) 
         record = {
             "teacher": {"name": request.teacher, "sha256": teacher.sha256},
             "student": request.student,
-            "data": {"name": data.name, "sha256": data.sha256, "unlabeled": len(kept)},
-            "settings": asdict(stage) | asdict(student_settings),
+            "data": {"name": data.name, "sha256": data.sha256, "unlabeled": len(unlabeled)},
+            "settings": asdict(options),
             "metrics": [metric.model_dump() for metric in comparison.metrics] if comparison else [],
             "versions": library_versions(),
         }
@@ -140,100 +136,40 @@ def run_distillation(request: DistillRequest, cache: Cache, progress: Progress) 
     return result
 
 
-def _sha256_of_student(request: DistillRequest) -> str:
-    """Hash over the student's own files, where it has some."""
-    from edgebert.pipeline.stages.students import STUDENTS
-
-    if request.student in STUDENTS:
-        return ""
-    if request.student.endswith(".json"):
-        file = Path(request.student)
-        return file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
-    try:
-        return find_source(request.student, allow_pickle=request.allow_pickle).sha256
-    except InputError:
-        return ""  # the student's own stage says what is wrong
-
-
-def _student(
-    request: DistillRequest,
-    settings: "StudentSettings",
-    teacher: Checkpoint,
-    data: Dataset,
-    unlabeled: tuple[Row, ...],
-    seed: int,
-    cache: Cache,
-    progress: Progress,
-) -> tuple[Checkpoint, str]:
-    """The untrained student, and its key, which stands for all that it is made of."""
-    from edgebert.pipeline.stages.students import make_student
-
-    own_files = _sha256_of_student(request)
-    key = cache.key(
-        ("student", request.student, own_files, settings, seed),
-        teacher.sha256,
-        data.sha256,
-        repr(unlabeled),
-    )
-
-    def make(folder: Path) -> None:
-        made = make_student(
-            request.student,
-            teacher,
-            (*data.train, *unlabeled),
-            folder / "student",
-            settings,
-            seed=seed,
-            allow_pickle=request.allow_pickle,
-        )
-        inside = made.path.is_relative_to(folder)  # or a folder of the user's, used in place
-        where = made.path.relative_to(folder) if inside else made.path
-        (folder / _MADE).write_text(json.dumps([str(where), made.name]), encoding="utf-8")
-
-    with _main_process_first(), progress.stage(f"student {request.student}"):
-        folder = cache.run(key, make)
-    where, name = json.loads((folder / _MADE).read_text(encoding="utf-8"))
-    return Checkpoint(folder / where, name), key
-
-
-def _load_teacher(request: DistillRequest, cache: Cache, progress: Progress) -> Checkpoint:
+def _load_teacher(source: Source, finetune: bool, runs: StageRuns) -> Checkpoint:
     """The teacher as it is, with a head unless it is to be fine-tuned."""
     from edgebert.pipeline.stages.load import HEAD_CURE, Load
 
-    source = find_source(request.teacher, allow_pickle=request.allow_pickle)
-    load = Load(source, require_head=not request.finetune_teacher)
+    load = Load(source, require_head=not finetune)
     try:
-        with progress.stage(f"teacher {source.name}"):
-            return load.result(cache.run(cache.key(load, source.sha256), load))
+        return load.result(runs.run(f"teacher {source.name}", load, [source.sha256], load))
     except InputError as error:
         cure = NO_HEAD if error.cure == HEAD_CURE else error.cure
         raise InputError(error.what, error.where, cure) from error
 
 
 def _finetune(
-    teacher: Checkpoint, stage: "Distill", data: Dataset, cache: Cache, progress: Progress
+    teacher: Checkpoint, settings: TrainingSettings, data: Dataset, runs: StageRuns
 ) -> Checkpoint:
     """The teacher, trained on the data."""
     from edgebert.pipeline.stages.finetune import Finetune
     from edgebert.pipeline.stages.training import is_main_process
 
-    finetune = Finetune(stage.training)
-    key = cache.key(finetune, teacher.sha256, data.sha256)
-    work = cache.root / "distill" / key[:32]
-    cached = cache.has(key)
-    with _training(progress, "fine-tune the teacher", cached) as report:
+    finetune = Finetune(settings)
+    inputs = [teacher.sha256, data.sha256]
+    key = runs.cache.key(finetune, *inputs)
 
-        def make(out: Path) -> Checkpoint:
-            return finetune(teacher, data, out / "checkpoint", work, report)
+    def make(out: Path, work: Path, report: Report) -> None:
+        finetune(teacher, data, out / "checkpoint", work, report)
 
-        if is_main_process():
-            cache.run(key, make)
-        elif not cached:  # it computes its share, and leaves the writing to the other
-            make(work)
-    with _main_process_first():
-        made = cache.run(key, make)
+    name, work = "fine-tune the teacher", runs.work_folder(key)
     if is_main_process():
-        shutil.rmtree(work, ignore_errors=True)
+        runs.train(name, finetune, inputs, make)
+    elif not runs.cache.has(key):  # it computes its share, and leaves the writing to the other
+        with runs.progress.training(name) as report:
+            make(work, work, report)
+    with _main_process_first():
+        made = runs.cache.run(key, lambda out: make(out, work, lambda step, steps, loss: None))
     return Checkpoint(made / "checkpoint", teacher.name)
 
 
@@ -247,26 +183,3 @@ def _main_process_first() -> Iterator[None]:
 
     with PartialState().main_process_first():
         yield
-
-
-@contextmanager
-def _training(progress: Progress, name: str, cached: bool = False) -> "Iterator[Report]":
-    """Report a training: a bar on a terminal, one line elsewhere."""
-    if progress.stream is None or not progress.stream.isatty():
-        with progress.stage(name, cached):
-            yield lambda step, steps, loss: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bars
-
-    columns = (
-        TextColumn(name),
-        BarColumn(),
-        TextColumn("step {task.completed}/{task.total}, loss {task.fields[loss]:.3g}"),
-        TimeRemainingColumn(),
-    )
-    with Bars(*columns, console=Console(file=progress.stream), transient=True) as bars:
-        bar = bars.add_task(name, total=None, loss=float("nan"))
-        yield lambda step, steps, loss: bars.update(bar, completed=step, total=steps, loss=loss)
-    progress.note(f"{name:<44} {'done':>9}")

@@ -115,6 +115,22 @@ class Gate(_Result):
     message: str
 
 
+class LayerSensitivity(_Result):
+    """What quantizing one layer alone does to the logits of dev texts.
+
+    Attributes:
+        layer: the checkpoint's name of it.
+        parameters: elements of its matrix.
+        uses: how often the model runs it; more than 1 where depths share it.
+        snr_db: power of the logits over that of their error in dB; the lower, the costlier.
+    """
+
+    layer: str
+    parameters: int
+    uses: int
+    snr_db: float
+
+
 class Trial(_Result):
     """A scheme that was tried: its size, speed and drift on the dev rows.
 
@@ -123,6 +139,9 @@ class Trial(_Result):
             not run.
         drift: None where the scheme could not be built; `failure` says why.
         kept: whether it is the one that ships.
+        failure: why it could not be built, or could not hold the limits.
+        fp32_layers: layers that are left in fp32.
+        sensitivity: what every layer costs in this scheme, costliest first, where it was measured.
     """
 
     format: str
@@ -132,3 +151,5 @@ class Trial(_Result):
     drift: DriftReport | None = None
     kept: bool = False
     failure: str = ""
+    fp32_layers: tuple[str, ...] = ()
+    sensitivity: tuple[LayerSensitivity, ...] = ()

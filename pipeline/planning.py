@@ -1,6 +1,5 @@
 """A plan: everything a build is asked for, resolved and checked before anything runs."""
 
-import os
 import platform
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -8,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from edgebert.calibration import Dataset, load_data
 from edgebert.pipeline.build_request import BuildRequest
-from edgebert.pipeline.bundle import Attribution, may_replace
+from edgebert.pipeline.bundle import Attribution
 from edgebert.pipeline.gates import Limits
+from edgebert.pipeline.plan_checks import check_plan
 from edgebert.pipeline.recipe import AUTO, GateSettings, Recipe, load_recipe
-from edgebert.pipeline.schemes import Scheme, find_scheme
+from edgebert.pipeline.schemes import SCHEMES, Scheme, find_scheme
 from edgebert.pipeline.source import Source, find_source
 from edgebert.targets import FORMATS, Format, Target, load_target
 from edgebert.targets.errors import InputError
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from edgebert.pipeline.stages.export_onnx import ExportOnnx
     from edgebert.pipeline.stages.quantize_litert import QuantizeLitert
     from edgebert.pipeline.stages.quantize_onnx import QuantizeOnnx
+
+
+# Schemes with the ranges of quantization-aware training, in 8 bits and in 7.
+TRAINED = ("static_wi8c_ai8_trained", "static_wi7c_ai8_trained")
 
 
 @dataclass(frozen=True)
@@ -114,7 +118,21 @@ class Plan:
             return (settings.scheme,)
         table = self.target.onnx if format == "onnx" else self.target.tflite
         assert table is not None
-        return settings.candidates or table.candidates
+        known = {scheme.name for scheme in SCHEMES if format in scheme.formats}
+        chosen = tuple(name for name in settings.candidates if name in known)
+        if chosen or format != "onnx" or not self.recipe.trains_quantizers:
+            return chosen or table.candidates
+        return (self.trained_scheme.name, *table.candidates)
+
+    @property
+    def trained_scheme(self) -> Scheme:
+        """The scheme that quantization-aware training is for: the recipe's, or by the target."""
+        settings, onnx = self.recipe.quantize, self.target.onnx
+        for name in (settings.scheme, *settings.candidates):
+            if name in TRAINED:
+                return find_scheme(name, "onnx")
+        names = onnx.candidates if onnx is not None else ()
+        return find_scheme(TRAINED[any("wi7" in name for name in names)], "onnx")
 
     @property
     def calibrated_only(self) -> bool:
@@ -155,11 +173,17 @@ class Plan:
             f"{format:<8} the first that passes of: {', '.join(self.candidates(format))}"
             for format in self.formats
         ]
+        if self.recipe.distill is not None:
+            lines.append(f"distill  into {self.recipe.distill.student}")
         kept = self.recipe.prune.model_dump(exclude_defaults=True)
         if kept:
             lines.append(
                 f"prune    keep {', '.join(f'{name} {size}' for name, size in kept.items())}"
             )
+        if self.recipe.recover is not None:
+            lines.append(f"recover  {self.recipe.recover.epochs:g} epochs")
+        if self.recipe.quantize_aware is not None:
+            lines.append(f"quantize-aware training: {self.recipe.quantize_aware.epochs:g} epochs")
         limits = [f"drop <= {self.limits.max_drop:g}"]
         if self.limits.max_size_mb is not None:
             limits.append(f"size <= {self.limits.max_size_mb:g} MB")
@@ -223,39 +247,8 @@ def make_plan(request: BuildRequest) -> Plan:
         out=request.out or Path("artifacts") / f"{source.name}-{target.name}",
         command=request.command_line(),
     )
-    for format in plan.formats:
-        for name in plan.candidates(format):
-            scheme = find_scheme(name, format)
-            if scheme.calibrated and plan.data is None and recipe.quantize.scheme != AUTO:
-                cure = "give --data, or leave out --no-validate"
-                raise InputError(f"{name} needs calibration texts", "", cure)
-    _check_splits(plan.data)
-    _check_out(plan.out)
+    check_plan(plan)
     return plan
-
-
-def _check_splits(data: Dataset | None) -> None:
-    """Refuse data that leaves nothing to choose or to judge by."""
-    if data is None:
-        return
-    for split in ("dev", "test"):
-        if not data.split(split):
-            rows = f"{len(data.train)} train, {len(data.dev)} dev, {len(data.test)} test rows"
-            raise InputError(
-                f"no {split} rows: the drift could not be measured",
-                f"{data.name}: {rows}",
-                f"add a {split} file, or more rows (a single file is split 80/10/10)",
-            )
-
-
-def _check_out(out: Path) -> None:
-    """Refuse a bundle folder that could not be written at the end."""
-    if out.exists():
-        may_replace(out)
-    folder = next(folder for folder in out.absolute().parents if folder.exists())
-    if not folder.is_dir() or not os.access(folder, os.W_OK):
-        reason = "no write permission" if folder.is_dir() else "not a folder"
-        raise InputError(f"cannot write the bundle: {reason}", str(folder), "give another --out")
 
 
 def _resolved_gates(recipe: Recipe, limits: Limits) -> GateSettings:

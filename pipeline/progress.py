@@ -8,9 +8,11 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, TextIO
+
+Report = Callable[[int, int, float], None]  # step, steps in all, loss
 
 
 class Progress:
@@ -30,14 +32,39 @@ class Progress:
         start = time.monotonic()
         with self._spinner(name):
             yield
-        elapsed_s = time.monotonic() - start
-        self.times_s[name] = elapsed_s
-        self.note(f"{name:<44} {'cached' if cached else f'{elapsed_s:.1f} s':>9}")
+        self._done(name, time.monotonic() - start, cached)
+
+    @contextmanager
+    def training(self, name: str, cached: bool = False) -> Iterator[Report]:
+        """Report a training as a stage: a bar on a terminal, one line elsewhere."""
+        if self.stream is None or not self.stream.isatty() or cached:
+            with self.stage(name, cached):
+                yield lambda step, steps, loss: None
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bars
+
+        columns = (
+            TextColumn(name),
+            BarColumn(),
+            TextColumn("step {task.completed}/{task.total}, loss {task.fields[loss]:.3g}"),
+            TimeRemainingColumn(),
+        )
+        start = time.monotonic()
+        with Bars(*columns, console=Console(file=self.stream), transient=True) as bars:
+            bar = bars.add_task(name, total=None, loss=float("nan"))
+            yield lambda step, steps, loss: bars.update(bar, completed=step, total=steps, loss=loss)
+        self._done(name, time.monotonic() - start)
 
     def note(self, line: str) -> None:
         """Print one line."""
         if self.stream is not None:
             print(line, file=self.stream, flush=True)
+
+    def _done(self, name: str, elapsed_s: float, cached: bool = False) -> None:
+        self.times_s[name] = elapsed_s
+        self.note(f"{name:<44} {'cached' if cached else f'{elapsed_s:.1f} s':>9}")
 
     @contextmanager
     def _spinner(self, name: str) -> Iterator[None]:

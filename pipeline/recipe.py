@@ -6,9 +6,15 @@ from importlib import resources
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic.dataclasses import dataclass as settings
 
+from edgebert.pipeline.training_settings import (
+    DistillOptions,
+    DistillSettings,
+    QuantizeAwareSettings,
+)
 from edgebert.targets.errors import InputError
-from edgebert.targets.toml_folder import TomlFolder, line_of, parse_toml
+from edgebert.targets.toml_folder import TomlFolder, field_path, line_of, parse_toml
 
 AUTO = "auto"
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
@@ -28,6 +34,19 @@ class CalibrationSettings(_Stage):
 
     rows: int = Field(default=128, ge=1)
     seed: Seed = 0
+
+
+@settings(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
+class DistillStage(DistillOptions):
+    """A student of another shape, which learns from the model.
+
+    Attributes:
+        student: as for `edgebert distill --student`.
+        unlabeled: more texts: a file, a folder, or the name of a shipped data set.
+    """
+
+    student: str
+    unlabeled: str = ""
 
 
 def _check_kept(value: Any) -> Any:
@@ -71,6 +90,15 @@ class PruneSettings(_Stage):
         return self.vocabulary or any(size is not None for size in sizes)
 
 
+def _check_layers(value: Any) -> Any:
+    patterns = isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
+    if value != AUTO and not patterns:
+        raise ValueError(
+            'give "auto" or a list of layers, such as ["classifier", "*.output.dense"]'
+        )
+    return value
+
+
 class QuantizeSettings(_Stage):
     """Which scheme.
 
@@ -78,10 +106,19 @@ class QuantizeSettings(_Stage):
         scheme: a scheme's name, or `auto`: the target's candidates in their order, the first that
             passes.
         candidates: what `auto` tries in place of the target's own; empty: the target's.
+        fp32_layers: layers that are left in fp32, by the checkpoint's names or patterns of them
+            (`*` stands for anything); or `auto`: where a scheme drops too much, as few of its
+            costliest layers as hold the limit on the dev rows.
+        fp32_share: largest share of the layers that `auto` leaves in fp32, before it goes on to the
+            next scheme.
+        sensitivity_rows: dev texts that the cost of each layer is measured on.
     """
 
     scheme: str = AUTO
     candidates: tuple[str, ...] = ()
+    fp32_layers: Annotated[Literal["auto"] | tuple[str, ...], BeforeValidator(_check_layers)] = ()
+    fp32_share: float = Field(default=0.5, gt=0, le=1)
+    sensitivity_rows: int = Field(default=128, ge=1)
 
 
 class ValidateSettings(_Stage):
@@ -130,16 +167,33 @@ class Recipe(_Stage):
     Attributes:
         name: what reports call it.
         description: what it is for.
+        distill: None leaves the model's shape as it is.
+        recover: train what was pruned, or distilled, once more, with the model as its teacher; None
+            leaves it out.
+        quantize_aware: train once more with fake quantizers; None, or 0 epochs, leaves it out.
     """
 
     name: str
     description: str = ""
+    distill: DistillStage | None = None
     prune: PruneSettings = PruneSettings()
+    recover: DistillSettings | None = None
+    quantize_aware: QuantizeAwareSettings | None = None
     calibration: CalibrationSettings = CalibrationSettings()
     quantize: QuantizeSettings = QuantizeSettings()
     validate_: ValidateSettings = Field(default=ValidateSettings(), alias="validate")
     measure: MeasureSettings = MeasureSettings()
     gates: GateSettings = GateSettings()
+
+    @property
+    def trains(self) -> bool:
+        """True where a stage learns from the train rows."""
+        return any((self.distill, self.recover, self.trains_quantizers))
+
+    @property
+    def trains_quantizers(self) -> bool:
+        """True where the model is trained with fake quantizers."""
+        return self.quantize_aware is not None and self.quantize_aware.epochs > 0
 
 
 SHIPPED = TomlFolder("recipe", resources.files("edgebert.pipeline") / "recipes")
@@ -169,7 +223,7 @@ def load_recipe(name_or_file: str, overrides: Sequence[str] = ()) -> Recipe:
     try:
         return Recipe.model_validate(document)
     except ValidationError as error:
-        path = [str(part) for part in error.errors()[0]["loc"]]
+        path = field_path(error)
         set_by = next((item for item in overrides if item.startswith(".".join(path) + "=")), None)
         where = f"--set {set_by}" if set_by else f"{name_or_file}{line_of(text, path)}"
         raise SHIPPED.error(error, where) from error

@@ -4,7 +4,8 @@ A name decodes as in ai-edge-quantizer: `dynamic_wi8c_afp32` is dynamic ranges, 
 channel, activations fp32 between the operators (quantized inside them); `static_wi8c_ai8` has
 calibrated int8 activations; `weight_only_*` computes in fp32; `hr` rotates by a Hadamard matrix
 first; `wi7` is int8 in a range of 7 bits, `b128` a scale for every 128 inputs of a channel,
-`smooth` SmoothQuant first.
+`smooth` SmoothQuant first, `trained` ranges that quantization-aware training has learned, `mixed`
+some layers in fp32.
 """
 
 import difflib
@@ -28,6 +29,7 @@ class Scheme:
         formats: the formats it exists for.
         tool: what does it: `none`, `onnxruntime`, `ai-edge-quantizer`, `nncf` or `cast`.
         calibrated: whether it needs calibration texts.
+        trained: whether it needs ranges that quantization-aware training has learned.
         weight_bits: bits of a stored weight.
         description: one line for `edgebert inspect` and the report.
         per_channel: a scale for every output channel of a weight, not one for the matrix (ONNX).
@@ -43,6 +45,7 @@ class Scheme:
     weight_bits: int
     description: str
     calibrated: bool = False
+    trained: bool = False
     per_channel: bool = False
     reduce_range: bool = False
     smoothing: float = 0.0
@@ -121,6 +124,25 @@ ONNX = (
         smoothing=0.85,
     ),
     Scheme(
+        "static_wi8c_ai8_trained",
+        ("onnx",),
+        "nncf",
+        8,
+        "as static_wi8c_ai8, with the ranges of quantization-aware training",
+        trained=True,
+        per_channel=True,
+    ),
+    Scheme(
+        "static_wi7c_ai8_trained",
+        ("onnx",),
+        "nncf",
+        8,
+        "as static_wi8c_ai8_trained in 7 of 8 bits, for x86 without VNNI",
+        trained=True,
+        per_channel=True,
+        reduce_range=True,
+    ),
+    Scheme(
         "weight_only_wi8",
         ("onnx",),
         "nncf",
@@ -188,6 +210,14 @@ SCHEMES: tuple[Scheme, ...] = (
         calibrated=True,
     ),
 )
+
+
+MIXED = "_mixed"
+
+
+def mixed_name(name: str) -> str:
+    """What a scheme is called where some layers are left in fp32."""
+    return f"{name}{MIXED}"
 
 
 def find_scheme(name: str, format: Format) -> Scheme:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from edgebert.pipeline.drift import DriftReport, Gate
+from edgebert.pipeline.drift import DriftReport, Gate, Trial
 from edgebert.pipeline.stages.measure import Measurement
 from edgebert.pipeline.stages.report import Report
 
@@ -18,8 +18,16 @@ def summarize(report: Report, bundle: Path) -> str:
         lines += [f"  {'':<13} {line}" for line in drift_lines(drift)] if drift else []
         if size.file in measured:
             lines.append(f"  {'':<13} {_speed(measured[size.file])}")
+        lines += [f"  {'':<13} {line}" for line in _fp32_lines(report.trials, size.scheme)]
     lines += failed_lines(report.gates)
     return "\n".join([*lines, f"  {'report':<13} {bundle / 'report.html'}"])
+
+
+def _fp32_lines(trials: tuple[Trial, ...], scheme: str) -> list[str]:
+    """Which layers of the file that ships are in fp32; the first of many."""
+    layers = next((t.fp32_layers for t in trials if t.kept and t.scheme == scheme), ())
+    shown = ", ".join(layers[:4]) + (f" and {len(layers) - 4} more" if len(layers) > 4 else "")
+    return [f"in fp32: {shown}"] if layers else []
 
 
 def drift_lines(drift: DriftReport) -> list[str]:

@@ -54,9 +54,14 @@ class TomlFolder:
     def error(self, error: ValidationError, where: str) -> InputError:
         """The first thing that is wrong in a file, as users see it."""
         first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
+        field = ".".join(field_path(error))
         cure = f"`edgebert {self.kind}s NAME` prints a valid one"
         return InputError(f"{field}: {first['msg']}", where, cure)
+
+
+def field_path(error: ValidationError) -> list[str]:
+    """Keys from the root to the first field that is wrong, without pydantic's names of types."""
+    return [str(part) for part in error.errors()[0]["loc"] if "[" not in str(part)]
 
 
 def parse_toml(text: str, where: str) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from transformers import (
     AutoModelForTokenClassification,
 )
 
-from edgebert.calibration.dataset import Row, shipped_folder
+from edgebert.calibration.dataset import Row, shipped_folders
 from edgebert.pipeline.artifact import Checkpoint, Model
 from edgebert.pipeline.bundle import SourceEntry
 from edgebert.pipeline.families import find_family
@@ -237,7 +237,9 @@ class Edgebert:
 
 
 def clinc_texts(split: str, count: int) -> list[str]:
-    lines = (shipped_folder("clinc150") / f"{split}.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (
+        (shipped_folders()["clinc150"] / f"{split}.jsonl").read_text(encoding="utf-8").splitlines()
+    )
     return [json.loads(line)["text"] for line in lines[:: len(lines) // count][:count]]
 
 

@@ -182,6 +182,8 @@ def test_shipped_data_have_their_rows_and_licenses() -> None:
     assert sizes == {
         "banking77": (9038, 965, 3080, "CC-BY-4.0"),
         "clinc150": (15100, 3100, 5500, "CC-BY-3.0"),
+        "csl_category": (8000, 1000, 1000, "Apache-2.0"),
+        "sib200_zh": (701, 99, 204, "CC-BY-SA-4.0"),
         "snips": (13129, 655, 700, "CC0-1.0"),
     }
     with pytest.raises(InputError, match="nearest: clinc150"):

@@ -22,7 +22,8 @@ from edgebert.pipeline.stages.layer_sharing import keep_one_group
 from edgebert.pipeline.stages.load import load_model
 from edgebert.pipeline.stages.random_weights import make_tokenizer
 from edgebert.pipeline.stages.students import albert_like, distilbert_like
-from edgebert.pipeline.stages.training import TrainingSettings, run_training
+from edgebert.pipeline.stages.training import run_training
+from edgebert.pipeline.training_settings import DistillSettings
 from edgebert.targets.errors import InputError
 
 TinyCheckpoint = Callable[..., Checkpoint]
@@ -66,8 +67,8 @@ def make_data(train: tuple[Row, ...]) -> Dataset:
     return Dataset("toy", train, make_rows(30, 1), make_rows(60, 2), sha256="")
 
 
-def settings(**fields: Any) -> TrainingSettings:
-    return TrainingSettings(**({"epochs": 1, "batch_size": 16, "learning_rate": 1e-3} | fields))
+def settings(**fields: Any) -> DistillSettings:
+    return DistillSettings(**({"epochs": 1, "batch_size": 16, "learning_rate": 1e-3} | fields))
 
 
 def logits_of(checkpoint: Checkpoint, texts: tuple[str, ...] = ("the film was good",)) -> Any:
@@ -85,7 +86,7 @@ def loss_of(
     stage: Distill, teacher: Checkpoint, student: Checkpoint, rows: tuple[Row, ...]
 ) -> float:
     """The loss on rows, without dropout."""
-    module = Distillation(student, teacher, stage, half=False).eval()
+    module = Distillation(student, teacher, stage.settings, half=False).eval()
     batches = []
     for checkpoint in (student, teacher):
         texts = Texts(rows, student.labels, checkpoint, 64, student.task)
@@ -109,9 +110,9 @@ def test_every_family_learns_from_its_own(
     fields = dict(ALL_LOSSES)
     if model_type in ("deberta", "modernbert", "xlnet"):  # one matrix for all three, or none
         with pytest.raises(InputError, match="no separate query, key and value"):
-            Distillation(student, teacher, Distill(**fields), half=False)
+            Distillation(student, teacher, DistillSettings(**fields), half=False)
         del fields["relation_weight"]
-    stage = Distill(training=settings(epochs=10, warmup=0), **fields)
+    stage = Distill(settings(epochs=10, warmup=0, **fields))
     data = make_data(make_rows(32))
     made = stage(teacher, student, data, tmp_path / "out", tmp_path / "work")
     before, after = (loss_of(stage, teacher, x, data.train) for x in (student, made))
@@ -124,7 +125,9 @@ def test_a_narrower_student_learns_all_insides(
     student = tiny_checkpoint(
         "bert", tmp_path / "s", LABELS, hidden_size=24, num_attention_heads=4, intermediate_size=48
     )
-    module = Distillation(student, teacher, Distill(**ALL_LOSSES, relation_heads=8), half=False)
+    module = Distillation(
+        student, teacher, DistillSettings(**ALL_LOSSES, relation_heads=8), half=False
+    )
     texts = [Texts(make_rows(4), LABELS, checkpoint, 64) for checkpoint in (student, teacher)]
     batches = [Collator.of(teacher)([each[i] for i in range(4)]) for each in texts]
     labels = batches[0].pop("labels")
@@ -135,7 +138,7 @@ def test_a_narrower_student_learns_all_insides(
         assert all(float(p.grad.abs().sum()) > 0 for p in part.parameters())
     assert not any(parameter.requires_grad for parameter in module._teacher[0].parameters())
     with pytest.raises(InputError, match="7 relation heads do not divide the 24"):
-        Distillation(student, teacher, Distill(**ALL_LOSSES, relation_heads=7), half=False)
+        Distillation(student, teacher, DistillSettings(**ALL_LOSSES, relation_heads=7), half=False)
 
 
 # Tasks, labels, tokenizers
@@ -156,7 +159,7 @@ def test_other_tasks_learn(tiny_checkpoint: TinyCheckpoint, tmp_path: Path, task
     if not regression:
         labels = [tuple(LABELS[i] for i in range(3) if float(row[i]) > 0) for row in wanted]
     rows = tuple(Row(text, label) for text, label in zip(texts, labels, strict=True))
-    stage = Distill(training=settings(epochs=15, warmup=0), **LOGITS_ONLY)
+    stage = Distill(settings(epochs=15, warmup=0, **LOGITS_ONLY))
     made = stage(teacher, student, make_data(rows[:24]), tmp_path / "o", tmp_path / "w", rows[24:])
     before, after = (loss_of(stage, teacher, x, rows[:24]) for x in (student, made))
     assert after < 0.8 * before
@@ -173,7 +176,7 @@ def test_labels_are_matched_by_name(
     model.config.id2label = dict(enumerate(names))
     model.config.label2id = {name: index for index, name in enumerate(names)}
     student = save_checkpoint(model, teacher.tokenizer, tmp_path / "s", "permuted")
-    module = Distillation(student, teacher, Distill(alpha=0.0), half=False).eval()
+    module = Distillation(student, teacher, DistillSettings(alpha=0.0), half=False).eval()
     batch = Collator.of(teacher)([Texts(make_rows(1), LABELS, teacher, 64)[0]])
     labels = batch.pop("labels")
     loss = module(batch, batch, labels, torch.ones(1).bool())["loss"]
@@ -190,7 +193,7 @@ def test_different_tokenizers_share_logits_only(teacher: Checkpoint, tmp_path: P
     data = make_data(make_rows(64))
     with pytest.raises(InputError, match="0 of 64 texts into the same tokens"):
         Distill()(teacher, student, data, tmp_path / "o", tmp_path / "w")
-    stage = Distill(training=settings(epochs=5), alpha=0.0, **LOGITS_ONLY)
+    stage = Distill(settings(epochs=5, alpha=0.0, **LOGITS_ONLY))
     made = stage(teacher, student, data, tmp_path / "o", tmp_path / "w")
     before, after = (loss_of(stage, teacher, x, data.train) for x in (student, made))
     assert after < 0.5 * before
@@ -214,7 +217,7 @@ def test_layer_groups_become_one(
     monkeypatch.setattr("edgebert.pipeline.stages.distill.keep_one_group", spy)
     student = albert_like(teacher, make_rows(60), tmp_path / "s", embedding_size=16)
     assert student.config.num_hidden_groups == 4
-    stage = Distill(training=settings(), share_after=share_after, **LOGITS_ONLY)
+    stage = Distill(settings(share_after=share_after, **LOGITS_ONLY))
     made = stage(teacher, student, make_data(make_rows(60)), tmp_path / "o", tmp_path / "w")
     assert seen == [True]
     assert made.config.num_hidden_groups == 1
@@ -282,7 +285,7 @@ def test_a_loss_that_is_no_number_stops_and_loses_nothing(
     teacher: Checkpoint, tmp_path: Path
 ) -> None:
     student = distilbert_like(teacher, tmp_path / "s")
-    stage = Distill(training=settings(learning_rate=1e30, warmup=0.3, save_steps=1))
+    stage = Distill(settings(learning_rate=1e30, warmup=0.3, save_steps=1))
     with pytest.raises(InputError, match=r"not finite|loss is (nan|inf)") as caught:
         stage(teacher, student, make_data(make_rows(160)), tmp_path / "o", tmp_path / "w")
     assert "at step" in caught.value.what

@@ -99,7 +99,7 @@ def test_a_fine_tuned_teacher_and_its_student_are_good(
     made = Checkpoint(tmp_path / "out", "out")
     assert made.labels == tuple(sorted(LABELS))
     assert load_model(made).config.num_hidden_layers == 2
-    assert list((cache / "distill").iterdir()) == []
+    assert list((cache / "training").iterdir()) == []
 
 
 def test_a_killed_run_resumes_and_ends_with_the_same_weights(
@@ -124,7 +124,7 @@ def test_a_killed_run_resumes_and_ends_with_the_same_weights(
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
     assert not (tmp_path / "out").exists()
-    (work,) = (cache / "distill").iterdir()
+    (work,) = (cache / "training").iterdir()
     (work / "checkpoint-9999").mkdir()  # one cut short: removed, not resumed from
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     options = ("batch_size=8", "save_steps=15", "epochs=8.0", "seed=3")

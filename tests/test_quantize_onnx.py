@@ -215,7 +215,7 @@ def test_no_calibration_rows_is_an_input_error(bert: Exported, tmp_path: Path) -
 
 @pytest.mark.parametrize("limits", [{"max_opset": 17}, {"max_ir_version": 8}])
 def test_a_target_that_is_too_old_is_refused(
-    bert: Exported, limits: dict[str, int], tmp_path: Path
+    bert: Exported, limits: dict[str, Any], tmp_path: Path
 ) -> None:
     with pytest.raises(InputError, match="the target takes"):
         QuantizeOnnx(find_scheme("dynamic_wi8c_afp32", "onnx"), **limits)(*bert, (), tmp_path)

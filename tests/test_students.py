@@ -16,12 +16,12 @@ from edgebert.pipeline.stages.layer_sharing import final_parameters
 from edgebert.pipeline.stages.load import count_parameters, load_model, resolve_model
 from edgebert.pipeline.stages.students import (
     STUDENTS,
-    StudentSettings,
     albert_like,
     distilbert_like,
     make_student,
     tinybert,
 )
+from edgebert.pipeline.training_settings import StudentSettings
 from edgebert.targets.errors import InputError
 
 TinyCheckpoint = Callable[..., Checkpoint]

@@ -1,15 +1,17 @@
-"""Writes UnicodeData.java: what the Java tokenizers know of Unicode, as the Rust tokenizers know it.
+"""Writes UnicodeData.java: Unicode for the Java tokenizers, as the Rust ones know it.
 
 The Rust crate `tokenizers` takes its character classes from several crates of several Unicode
 versions (9 to 17), and Android's `java.lang.Character` and `java.text.Normalizer` change with the
 release of the phone. So the tables are read off the behavior of the `tokenizers` package that is
-installed here; only grapheme classes come from the `regex` package. Run it after an update of
-`tokenizers`:
+installed here; only the names of grapheme classes come from the `regex` package, whose Unicode may
+be newer. Run it after an update of `tokenizers`:
 
     python android_demo/ci/unicode_data.py
 """
 
 import base64
+import re
+import struct
 import textwrap
 import unicodedata
 import zlib
@@ -61,6 +63,21 @@ CLASSES: list[Callable[[str], bool]] = [
     lambda c: numbers.normalize_str(c) == "",
     lambda c: len(words.pre_tokenize_str(f"a{c}b")) == 1,
 ]
+
+
+def joins_before() -> Callable[[str], bool]:
+    """Whether a character belongs to the grapheme cluster of the letter before it.
+
+    Asked of a normalizer with one rule, a -> X, which replaces a whole cluster: the trie has a
+    root, the node of "a", and its value.
+    """
+    units = [0] * 1024
+    units[0] = 256 << 10
+    units[256 ^ ord("a")] = 512 << 10 | 1 << 8 | ord("a")
+    trie = struct.pack("<1024I", *units)
+    rule = normalizers.Precompiled(struct.pack("<I", len(trie)) + trie + b"X\0")
+    return lambda c: rule.normalize_str(f"a{c}") == "X"
+
 
 GRAPHEME_CLASSES = [
     r"[\p{GCB=Control}\p{GCB=CR}\p{GCB=LF}]",
@@ -127,12 +144,17 @@ def combining_class(c: str) -> int:
 def tables() -> list[int]:
     """All tables, in the order in which `UnicodeTables` reads them."""
     characters = [chr(c) for c in CODE_POINTS]
+    joins = joins_before()
     out: list[int] = []
     for holds in CLASSES:
         out += set_numbers(ord(c) for c in characters if holds(c))
+    joining = {c for c in characters if joins(c)}
     for pattern in GRAPHEME_CLASSES:
         match = regex.compile(pattern).match
-        out += set_numbers(ord(c) for c in characters if match(c))
+        found = {c for c in characters if match(c)}
+        if re.search("=(Extend|SpacingMark|Linker)", pattern):
+            found &= joining
+        out += set_numbers(sorted(map(ord, found)))
 
     def changed(normalizer: normalizers.Normalizer) -> dict[int, list[int]]:
         found = ((c, normalizer.normalize_str(c)) for c in characters)
@@ -144,7 +166,9 @@ def tables() -> list[int]:
     canonical = {c: new for c, new in changed(nfd).items() if c not in syllables}
     out += map_numbers(canonical)
     compatible = changed(nfkd).items()
-    out += map_numbers({c: d for c, d in compatible if c not in syllables and canonical.get(c) != d})
+    out += map_numbers(
+        {c: d for c, d in compatible if c not in syllables and canonical.get(c) != d}
+    )
     pairs = {}
     for c in canonical:
         raw = [int(part, 16) for part in unicodedata.decomposition(chr(c)).split()]
@@ -170,7 +194,7 @@ def main() -> None:
     lines = [f'      "{line}"' for line in textwrap.wrap(text, 88)]
     body = "\n".join([lines[0], *(line.replace('"', '+ "', 1) for line in lines[1:])])
     TARGET.write_text(HEADER % tokenizers.__version__ + body + ";\n}\n", encoding="utf-8")
-    print(f"{len(text)} characters")  # noqa: T201
+    print(f"{len(text)} characters")
 
 
 if __name__ == "__main__":

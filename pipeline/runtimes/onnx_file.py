@@ -1,6 +1,7 @@
 """Read an .onnx file: what it stores in which precision, its operators, the runtime it needs."""
 
 import math
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import onnx
 from onnx import TensorProto, numpy_helper
 
 from edgebert.pipeline.artifact import Model, ModelInfo, TensorSpec
-from edgebert.pipeline.runtimes.stored_tensor import LARGE, StoredTensor
+from edgebert.pipeline.runtimes.stored_tensor import LARGE, StoredTensor, layer_name
 from edgebert.targets.errors import EdgebertError
 
 FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
@@ -132,18 +133,19 @@ def minimum_runtime(proto: onnx.ModelProto) -> str:
     return max(needed, key=lambda version: [int(part) for part in version.split(".")])
 
 
-def check_int8(proto: onnx.ModelProto, where: str) -> None:
+def check_int8(proto: onnx.ModelProto, where: str, fp32_layers: Collection[str] = ()) -> None:
     """Hold an int8 artifact to what it promises.
 
     Args:
         proto: the quantized graph.
         where: the file or stage that an error names.
+        fp32_layers: layers that may be in fp32.
 
     Raises:
         EdgebertError: a matrix over `LARGE` elements is stored in floating point or twice, or a
             scale is not finite and below 1e4 (a mask constant entered the calibration).
     """
-    if left := float_matrices(proto):
+    if left := [t for t in float_matrices(proto) if layer_name(t.name) not in fp32_layers]:
         names = ", ".join(f"{t.name} {list(t.shape)}" for t in left[:4])
         raise EdgebertError(
             f"{len(left)} matrices are still stored in {left[0].dtype}: {names}", where

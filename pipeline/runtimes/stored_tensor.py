@@ -27,3 +27,23 @@ class StoredTensor:
     def elements(self) -> int:
         """Number of stored elements."""
         return math.prod(self.shape)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What is quantized or left in fp32 as a whole: a matrix product, or a table of vectors.
+
+    Attributes:
+        name: the module of the checkpoint that it is, such as `bert.pooler.dense`.
+        parameters: elements of its matrix.
+        uses: how often the model runs it; more than 1 where depths share it.
+    """
+
+    name: str
+    parameters: int
+    uses: int
+
+
+def layer_name(tensor: str) -> str:
+    """The layer that a stored tensor belongs to: `a.b` of `a.b.weight`, `a.b.weight.T`, ..."""
+    return tensor.partition(".weight")[0]

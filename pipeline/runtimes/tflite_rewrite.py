@@ -1,5 +1,6 @@
 """Change a parsed .tflite file and write it: names, equal buffers, versions, fp32 leftovers."""
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -157,8 +158,10 @@ def _is_per_channel(tensor: Any) -> bool:
     return scale is not None and len(scale) > 1
 
 
-def store_in_int8(model: Any) -> None:
+def store_in_int8(model: Any, kept: Collection[bytes] = ()) -> None:
     """Store the matrices over 10,000 elements that are still fp32 as int8 with one scale, in place.
+
+    Those with the bytes of one of `kept` stay in fp32.
 
     They are what the quantizer does not take for weights: sinusoids, Hadamard matrices. Each gets
     a DEQUANTIZE, which runtimes compute once, when they first run.
@@ -167,6 +170,8 @@ def store_in_int8(model: Any) -> None:
     for graph in model.subgraphs:
         for index, tensor in enumerate(list(graph.tensors)):
             if not _is_large_float(model, tensor):
+                continue
+            if kept and bytes(model.buffers[tensor.buffer].data) in kept:
                 continue
             if tensor.buffer not in scales:
                 buffer = model.buffers[tensor.buffer]

@@ -1,27 +1,22 @@
 """Distill: a student learns a teacher's logits and inner states, on labeled and unlabeled text."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from pydantic import ConfigDict, Field
-from pydantic.dataclasses import dataclass as settings
 from transformers import set_seed
 
 from edgebert.calibration.dataset import Dataset, Row
 from edgebert.pipeline.artifact import Checkpoint, dotted
+from edgebert.pipeline.progress import Report
 from edgebert.pipeline.stages.batches import Collator, Texts
 from edgebert.pipeline.stages.checkpoints import save_checkpoint
-from edgebert.pipeline.stages.distillation_loss import Distillation, LossSettings, match_columns
+from edgebert.pipeline.stages.distillation_loss import Distillation, match_columns
 from edgebert.pipeline.stages.layer_sharing import ShareLayers, final_parameters, keep_one_group
-from edgebert.pipeline.stages.training import (
-    Report,
-    TrainingSettings,
-    is_main_process,
-    run_training,
-)
+from edgebert.pipeline.stages.training import is_main_process, run_training
+from edgebert.pipeline.training_settings import DistillSettings
 from edgebert.targets.errors import InputError
 
 
@@ -55,19 +50,17 @@ class _PairedCollator:
         return {"student": batch, "teacher": teacher, "labels": labels, "aligned": aligned}
 
 
-@settings(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
-class Distill(LossSettings):
+@dataclass(frozen=True)
+class Distill:
     """Train a student.
 
     `accelerate launch` runs it on many GPUs; then only the process of rank 0 writes `out`.
 
     Attributes:
-        training: settings of the run.
-        share_after: share of the steps after which the layer groups of an ALBERT student are one.
+        settings: of the losses and of the run.
     """
 
-    training: TrainingSettings = Field(default_factory=TrainingSettings)
-    share_after: float = Field(default=0.3, ge=0, le=1)
+    settings: DistillSettings = field(default_factory=DistillSettings)
 
     def __call__(
         self,
@@ -100,12 +93,12 @@ class Distill(LossSettings):
         if not rows:
             raise InputError("no train rows to learn from", data.name, "add train.jsonl to it")
         texts, teacher_texts = (
-            Texts(rows, student.labels, checkpoint, self.training.max_length, student.task)
+            Texts(rows, student.labels, checkpoint, self.settings.max_length, student.task)
             for checkpoint in (student, teacher)
         )
         same_side = student.family.pads_left == teacher.family.pads_left
         paired = _PairedTexts(texts, teacher_texts, same_side)
-        if self.compares_tokens and 2 * sum(paired.aligned) < len(paired):
+        if self.settings.compares_tokens and 2 * sum(paired.aligned) < len(paired):
             raise InputError(
                 f"student and teacher cut only {sum(paired.aligned)} of {len(paired)} texts into "
                 "the same tokens: their insides cannot be compared",
@@ -113,14 +106,14 @@ class Distill(LossSettings):
                 "set hidden_weight=0 and embedding_weight=0 (and what else is set), or give both "
                 "the same tokenizer",
             )
-        set_seed(self.training.seed)  # dropout, and the projections
-        module = Distillation(student, teacher, self, half=self.training.bf16)
+        set_seed(self.settings.seed)  # dropout, and the projections
+        module = Distillation(student, teacher, self.settings, half=self.settings.bf16)
         model = module.student
         layers: Any = dotted(model, student.family.layer_path)
         grouped = int(getattr(model.config, "num_hidden_groups", 1)) > 1
-        callbacks = (ShareLayers(list(layers), self.share_after),) if grouped else ()
+        callbacks = (ShareLayers(list(layers), self.settings.share_after),) if grouped else ()
         collator = _PairedCollator(student, teacher)
-        run_training(module, paired, collator, self.training, work, callbacks, report)
+        run_training(module, paired, collator, self.settings, work, callbacks, report)
         if grouped:
             keep_one_group(model, layers)
         if not is_main_process():

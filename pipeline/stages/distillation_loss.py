@@ -3,13 +3,11 @@
 from typing import Any
 
 import torch
-from pydantic import ConfigDict, Field
-from pydantic.dataclasses import dataclass as settings
 from torch import nn
 
 from edgebert.pipeline.artifact import Checkpoint
 from edgebert.pipeline.stages.batches import Batch
-from edgebert.pipeline.stages.layer_maps import LayerMap, resolve_layer_map
+from edgebert.pipeline.stages.layer_maps import resolve_layer_map
 from edgebert.pipeline.stages.load import load_model
 from edgebert.pipeline.stages.losses import (
     attention_loss,
@@ -19,42 +17,8 @@ from edgebert.pipeline.stages.losses import (
     soft_target_loss,
 )
 from edgebert.pipeline.stages.projections import Projections
+from edgebert.pipeline.training_settings import LossSettings
 from edgebert.targets.errors import InputError
-
-
-@settings(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
-class LossSettings:
-    """What the student learns from; the sum of the terms, each with its weight, 0 leaves it out.
-
-    All but the soft targets compare tokens, and count only the texts that both tokenizers cut into
-    the same ones.
-
-    Attributes:
-        alpha: weight of the labels; 1 - alpha is the teacher's.
-        temperature: T of the soft targets.
-        hidden_weight: hidden states of the layers.
-        embedding_weight: hidden states before the first layer.
-        attention_weight: attention maps of the layers.
-        relation_weight: relations among queries, keys and values of the last pair of layers.
-        relation_heads: number of relation heads; 0: the student's attention heads.
-        layer_map: which teacher layer each student layer learns from: `uniform`, `last`, or pairs
-            [student layer, teacher layer], counted from 1.
-    """
-
-    alpha: float = Field(default=0.5, ge=0, le=1)
-    temperature: float = Field(default=2.0, gt=0, allow_inf_nan=False)
-    hidden_weight: float = Field(default=1.0, ge=0, allow_inf_nan=False)
-    embedding_weight: float = Field(default=0.2, ge=0, allow_inf_nan=False)
-    attention_weight: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    relation_weight: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    relation_heads: int = Field(default=0, ge=0)
-    layer_map: LayerMap = "uniform"
-
-    @property
-    def compares_tokens(self) -> bool:
-        """True where student and teacher have to read the same tokens."""
-        weights = (self.hidden_weight, self.embedding_weight, self.attention_weight)
-        return any((*weights, self.relation_weight))
 
 
 class Distillation(nn.Module):

@@ -10,15 +10,12 @@ from transformers import AutoModelForSequenceClassification, set_seed
 
 from edgebert.calibration.dataset import Dataset, Row
 from edgebert.pipeline.artifact import Checkpoint, Task
+from edgebert.pipeline.progress import Report
 from edgebert.pipeline.stages.batches import Collator, Texts
 from edgebert.pipeline.stages.checkpoints import save_checkpoint
 from edgebert.pipeline.stages.losses import label_loss
-from edgebert.pipeline.stages.training import (
-    Report,
-    TrainingSettings,
-    is_main_process,
-    run_training,
-)
+from edgebert.pipeline.stages.training import is_main_process, run_training
+from edgebert.pipeline.training_settings import TrainingSettings
 from edgebert.targets.errors import InputError
 
 PROBLEM_TYPES = {

@@ -15,7 +15,7 @@ from edgebert.calibration.dataset import Row
 from edgebert.calibration.sample import spread
 from edgebert.pipeline.artifact import Checkpoint, Model
 from edgebert.pipeline.runtimes.run import encode
-from edgebert.pipeline.schemes import find_scheme
+from edgebert.pipeline.schemes import MIXED, find_scheme
 from edgebert.pipeline.stages.reference import run_torch
 from edgebert.pipeline.stages.validate import run_sessions
 from edgebert.targets import Format
@@ -146,7 +146,7 @@ def golden_tolerance(rows: Sequence[GoldenRow], format: Format, scheme: str) -> 
     values = np.concatenate([np.ravel(np.array(getattr(row, format), float)) for row in rows])
     values = values[np.isfinite(values)]
     root_mean_square = float(np.sqrt(np.mean(values**2))) if len(values) else 1.0
-    share = TOLERANCES[find_scheme(scheme, format).weight_bits]
+    share = TOLERANCES[find_scheme(scheme.removesuffix(MIXED), format).weight_bits]
     return float(f"{max(share * root_mean_square, 1e-6):.2g}")
 
 

@@ -1,11 +1,7 @@
 """Which teacher layer each student layer learns from."""
 
-from typing import Literal
-
+from edgebert.pipeline.training_settings import LayerMap, Pair
 from edgebert.targets.errors import InputError
-
-Pair = tuple[int, int]  # student layer, teacher layer; both count from 1
-LayerMap = Literal["uniform", "last"] | tuple[Pair, ...]
 
 
 def resolve_layer_map(rule: LayerMap, student_layers: int, teacher_layers: int) -> list[Pair]:

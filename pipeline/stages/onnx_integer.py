@@ -13,7 +13,12 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from edgebert.pipeline.stages.onnx_weights import initializers, replace_nodes, store
+from edgebert.pipeline.stages.onnx_weights import (
+    initializers,
+    reachable,
+    replace_nodes,
+    store,
+)
 
 # Operators that move values and change none: quantizing before them is quantizing after them.
 MOVES = ("Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Slice", "Gather", "Identity")
@@ -132,15 +137,4 @@ def lower_to_integer(proto: onnx.ModelProto) -> None:
     for node in nodes:
         for index, name in enumerate(node.input):
             node.input[index] = graph.unquantized(name)
-    replace_nodes(proto, _reachable(proto, nodes))
-
-
-def _reachable(proto: onnx.ModelProto, nodes: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
-    """The nodes that an output depends on, in their order."""
-    wanted = {output.name for output in proto.graph.output}
-    kept = []
-    for node in reversed(nodes):
-        if wanted & set(node.output):
-            wanted |= set(node.input)
-            kept.append(node)
-    return kept[::-1]
+    replace_nodes(proto, reachable(proto, nodes))

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import logging
+import os
 import warnings
 from collections.abc import Iterator, Sequence
 
@@ -15,11 +16,14 @@ from edgebert.pipeline.stages.onnx_weights import Feed, stored_matmuls
 # Tables and convolutions are stored in int8 by passes of our own. NNCF fails on ConvBERT's
 # convolutions over rows of different lengths, and compresses them with scales that do not fit.
 IGNORED = ["Gather", "Conv"]
+# Its torch part builds an extension at first use; its own limit of 60 s is short on a busy machine.
+EXTENSION_TIMEOUT_S = "240"
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Standard output is the command's result; NNCF prints progress bars and node lists there."""
+    os.environ.setdefault("NNCF_EXTENSION_LOAD_TIMEOUT", EXTENSION_TIMEOUT_S)
     import nncf
 
     nncf.set_log_level(logging.ERROR)
@@ -61,7 +65,7 @@ def quantize_static(
         feeds: calibration inputs, batch 1 each, at their own length.
         reduce_range: weights in 7 bits, so that x86 without VNNI cannot saturate.
     """
-    with _quiet():
+    with quiet():
         import nncf
         from nncf.quantization import advanced_parameters as advanced
 
@@ -89,7 +93,7 @@ def quantize_static(
 
 def compress_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
     """Store the weights of MatMuls as asymmetric int8 per channel; computing stays in fp32."""
-    with _quiet():
+    with quiet():
         import nncf
 
         return nncf.compress_weights(

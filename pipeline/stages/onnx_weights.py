@@ -4,7 +4,7 @@ They work on initializers by name, so what several nodes share (ALBERT's layer) 
 afterwards.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from edgebert.pipeline.runtimes.onnx_file import float_matrices
-from edgebert.pipeline.runtimes.stored_tensor import LARGE
+from edgebert.pipeline.runtimes.stored_tensor import LARGE, layer_name
 
 Array = npt.NDArray[np.float32]
 # Inputs of one run by name, each [1, seq].
@@ -47,6 +47,17 @@ def store(proto: onnx.ModelProto, name: str, value: npt.NDArray[np.generic]) -> 
     if name not in initializers(proto):
         proto.graph.initializer.append(numpy_helper.from_array(value, name))
     return name
+
+
+def reachable(proto: onnx.ModelProto, nodes: Sequence[onnx.NodeProto]) -> list[onnx.NodeProto]:
+    """The nodes that an output of the graph depends on, in their order."""
+    wanted = {output.name for output in proto.graph.output}
+    kept = []
+    for node in reversed(nodes):
+        if wanted & set(node.output):
+            wanted |= set(node.input)
+            kept.append(node)
+    return kept[::-1]
 
 
 def replace_nodes(proto: onnx.ModelProto, nodes: Iterable[onnx.NodeProto]) -> None:
@@ -140,13 +151,15 @@ def embeddings_to_int8(proto: onnx.ModelProto) -> None:
     replace_nodes(proto, nodes)
 
 
-def store_rest_int8(proto: onnx.ModelProto) -> None:
+def store_rest_int8(proto: onnx.ModelProto, fp32_layers: Collection[str] = ()) -> None:
     """Store every other large matrix as int8 and widen it where it is read.
+
+    What belongs to one of `fp32_layers` stays as it is.
 
     The scale runs along the output channel where the reader has one (second dimension of a MatMul,
     first of a convolution and of a Gemm that transposes), else along the last dimension.
     """
-    left = {tensor.name for tensor in float_matrices(proto)}
+    left = {t.name for t in float_matrices(proto) if layer_name(t.name) not in fp32_layers}
     widened: dict[str, list[onnx.NodeProto]] = {}
     for node in proto.graph.node:
         for position, name in enumerate(node.input):

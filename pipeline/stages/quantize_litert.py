@@ -1,7 +1,8 @@
 """Quantize TFLite: ai-edge-quantizer on the file, NNCF's static scheme on the checkpoint."""
 
+import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr
 from dataclasses import dataclass, field
 from io import StringIO
@@ -9,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from edgebert.pipeline.artifact import Checkpoint, Model, TokenRow
-from edgebert.pipeline.schemes import Scheme, SchemeError
+from edgebert.pipeline.runtimes.stored_tensor import Layer
+from edgebert.pipeline.schemes import Scheme, SchemeError, mixed_name
 from edgebert.pipeline.stages.export_litert import check_operators
 from edgebert.targets.errors import InputError
 
@@ -24,10 +26,17 @@ class QuantizeLitert:
     Attributes:
         scheme: what to do.
         max_op_versions: newest version of an operator that the runtime has, where it is limited.
+        fp32_layers: names of the layers that are left in fp32.
     """
 
     scheme: Scheme
     max_op_versions: Mapping[str, int] = field(default_factory=dict)
+    fp32_layers: tuple[str, ...] = ()
+
+    @property
+    def mixable(self) -> bool:
+        """True where the scheme quantizes layer by layer, each of which can be left in fp32."""
+        return self.scheme.name in MIXABLE
 
     def __call__(
         self, checkpoint: Checkpoint, fp32: Model, calibration: Sequence[TokenRow], out: Path
@@ -42,7 +51,8 @@ class QuantizeLitert:
 
         Raises:
             InputError: a calibrated scheme has no rows, or the runtime lacks what the result needs.
-            SchemeError: a matrix stayed fp32, or a scale is not usable.
+            SchemeError: a matrix stayed fp32, a scale is not usable, or layers should stay in fp32
+                and this scheme has no such form.
         """
         from edgebert.pipeline.runtimes.tflite_file import TfliteFile
         from edgebert.pipeline.runtimes.tflite_rewrite import (
@@ -74,16 +84,59 @@ class QuantizeLitert:
         else:
             quantize_file(fp32.file, RECIPES[self.scheme.name](), file)
         tflite = TfliteFile(file)
+        kept = self._restore(checkpoint, fp32, tflite.model) if self.fp32_layers else set()
         float_outputs(tflite.model)
         widen_left_operands(tflite.model)
-        store_in_int8(tflite.model)
+        store_in_int8(tflite.model, kept)
         merge_rounding_twins(tflite.model)
         tidy(tflite.model)
         correct_versions(tflite.model)
         write_tflite(tflite.model, file)
-        check_stored(tflite, self.scheme)
+        check_stored(tflite, self.scheme, {hashlib.sha256(data).hexdigest() for data in kept})
         check_operators(tflite.operators, self.max_op_versions, str(file))
-        return Model.write_info(out, tflite.info(self.scheme.name, checkpoint.max_length))
+        name = mixed_name(self.scheme.name) if self.fp32_layers else self.scheme.name
+        return Model.write_info(out, tflite.info(name, checkpoint.max_length))
+
+    def layers(self, checkpoint: Checkpoint, fp32: Model) -> tuple[Layer, ...]:
+        """What can be quantized or left in fp32 by itself."""
+        from edgebert.pipeline.runtimes.tflite_file import TfliteFile
+        from edgebert.pipeline.stages.tflite_mixed import find_layers
+
+        return tuple(find_layers(TfliteFile(fp32.file).model, checkpoint).values())
+
+    def one_by_one(
+        self, checkpoint: Checkpoint, fp32: Model, calibration: Sequence[TokenRow], folder: Path
+    ) -> Iterator[tuple[Layer, Path]]:
+        """Each layer with a file in which it alone is quantized; the next one takes its place.
+
+        Raises:
+            SchemeError: the scheme adds operators, and has no such form.
+        """
+        from edgebert.pipeline.runtimes.tflite_file import TfliteFile
+        from edgebert.pipeline.runtimes.tflite_rewrite import write_tflite
+        from edgebert.pipeline.stages.tflite_mixed import find_layers, restore
+
+        before = TfliteFile(fp32.file).model
+        every, file = folder / "quantized.tflite", folder / "model.tflite"
+        quantize_file(fp32.file, RECIPES[self.scheme.name](), every)
+        for buffer, layer in find_layers(before, checkpoint).items():
+            after = TfliteFile(every).model
+            restore(before, after, set(range(len(before.buffers))) - {buffer})
+            write_tflite(after, file)
+            yield layer, file
+
+    def _restore(self, checkpoint: Checkpoint, fp32: Model, quantized: Any) -> set[bytes]:
+        """Put the layers that stay in fp32 back; the bytes of their matrices."""
+        from edgebert.pipeline.runtimes.tflite_file import TfliteFile
+        from edgebert.pipeline.stages.tflite_mixed import find_layers, restore
+
+        if not self.mixable:
+            raise SchemeError(f"{self.scheme.name} leaves no layer in fp32")
+        before = TfliteFile(fp32.file).model
+        layers = find_layers(before, checkpoint)
+        buffers = {index for index, layer in layers.items() if layer.name in self.fp32_layers}
+        restore(before, quantized, buffers)
+        return {bytes(before.buffers[index].data) for index in buffers}
 
 
 def _dynamic(
@@ -119,6 +172,10 @@ RECIPES: dict[str, Any] = {
 }
 
 
+# With these ranges the quantizer changes stored tensors and nothing else.
+MIXABLE = ("dynamic_wi8c_afp32", "dynamic_wi8t_afp32")
+
+
 def quantize_file(source: Path, recipe: Any, out: Path) -> None:
     """Run ai-edge-quantizer from one file to another."""
     from ai_edge_quantizer import quantizer
@@ -130,14 +187,23 @@ def quantize_file(source: Path, recipe: Any, out: Path) -> None:
         )
 
 
-def check_stored(tflite: Any, scheme: Scheme) -> None:
+def check_stored(tflite: Any, scheme: Scheme, fp32_sha256: Collection[str] = ()) -> None:
     """What every int8 artifact has to hold.
+
+    Args:
+        tflite: the parsed artifact.
+        scheme: how it was made.
+        fp32_sha256: hashes of the matrices that may be in fp32.
 
     Raises:
         SchemeError: a matrix over 10,000 elements is stored in fp32, or a scale is infinite,
             negative, or so large that a mask constant must have been calibrated.
     """
-    left = [t for t in tflite.stored if t.is_large and t.dtype not in ("int8", "int4")]
+    left = [
+        t
+        for t in tflite.stored
+        if t.is_large and t.dtype not in ("int8", "int4") and t.sha256 not in fp32_sha256
+    ]
     if left:
         sizes = ", ".join(f"{t.dtype} {t.shape}" for t in left[:3])
         raise SchemeError(

@@ -6,7 +6,7 @@ result is held to that.
 """
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,8 +15,10 @@ import onnx
 
 from edgebert.pipeline.artifact import Checkpoint, Model, TokenRow
 from edgebert.pipeline.runtimes.onnx_file import check_int8, describe, load_proto
-from edgebert.pipeline.schemes import Scheme, SchemeError
+from edgebert.pipeline.runtimes.stored_tensor import Layer
+from edgebert.pipeline.schemes import Scheme, SchemeError, mixed_name
 from edgebert.pipeline.stages import onnx_graph
+from edgebert.pipeline.stages.onnx_mixed import mix, onnx_layers
 from edgebert.pipeline.stages.onnx_weights import (
     Feed,
     embeddings_to_int8,
@@ -35,11 +37,18 @@ class QuantizeOnnx:
         scheme: what to do.
         max_opset: newest default-domain opset the target's runtime implements.
         max_ir_version: newest IR version it reads.
+        fp32_layers: names of the layers that are left in fp32.
     """
 
     scheme: Scheme
     max_opset: int = 20
     max_ir_version: int = 10
+    fp32_layers: tuple[str, ...] = ()
+
+    @property
+    def mixable(self) -> bool:
+        """True where the scheme quantizes layer by layer, each of which can be left in fp32."""
+        return self.scheme.tool != "cast"
 
     def __call__(
         self, checkpoint: Checkpoint, fp32: Model, calibration: Sequence[TokenRow], out: Path
@@ -55,56 +64,101 @@ class QuantizeOnnx:
         Raises:
             InputError: the scheme needs calibration rows and there are none, or the result needs a
                 newer opset or IR version than the target has.
-            SchemeError: the scheme's tool failed on this model, or left large weights in fp32.
+            SchemeError: the scheme's tool failed on this model, left large weights in fp32, or
+                layers should stay in fp32 and this scheme has no such form.
         """
-        where = f"scheme {self.scheme.name} on {fp32.file}"
+        where = self._where(fp32)
+        fp32_proto, proto = self._quantize(checkpoint, fp32, calibration)
+        if self.fp32_layers:
+            if not self.mixable:
+                raise SchemeError(f"{self.scheme.name} leaves no layer in fp32", where)
+            chosen = [x.name for x in onnx_layers(fp32_proto) if x.name not in self.fp32_layers]
+            proto = mix(fp32_proto, proto, chosen)
+        if self.scheme.tool != "cast":
+            store_rest_int8(proto, self.fp32_layers)
+        onnx_graph.strip(proto)
+        onnx_graph.store_once(proto)
+        proto.ir_version = fp32_proto.ir_version
+        if self.scheme.tool != "cast":
+            check_int8(proto, where, self.fp32_layers)
+        self._check_limits(proto, where)
+        out.mkdir(parents=True, exist_ok=True)
+        onnx_graph.save(proto, out / "model.onnx")
+        name = mixed_name(self.scheme.name) if self.fp32_layers else self.scheme.name
+        return describe(out, name, checkpoint.max_length)
+
+    def layers(self, checkpoint: Checkpoint, fp32: Model) -> tuple[Layer, ...]:
+        """What can be quantized or left in fp32 by itself."""
+        proto = load_proto(fp32.file)
+        gemm_to_matmul(proto)
+        return onnx_layers(proto)
+
+    def one_by_one(
+        self, checkpoint: Checkpoint, fp32: Model, calibration: Sequence[TokenRow], folder: Path
+    ) -> Iterator[tuple[Layer, Path]]:
+        """Each layer with a file in which it alone is quantized; the next one takes its place.
+
+        Raises:
+            InputError, SchemeError: as a call does.
+        """
+        fp32_proto, quantized = self._quantize(checkpoint, fp32, calibration)
+        for layer in onnx_layers(fp32_proto):
+            onnx_graph.save(mix(fp32_proto, quantized, {layer.name}), folder / "model.onnx")
+            yield layer, folder / "model.onnx"
+
+    def _where(self, fp32: Model) -> str:
+        return f"scheme {self.scheme.name} on {fp32.file}"
+
+    def _quantize(
+        self, checkpoint: Checkpoint, fp32: Model, calibration: Sequence[TokenRow]
+    ) -> tuple[onnx.ModelProto, onnx.ModelProto]:
+        """The fp32 graph in the form that is quantized, and with every layer quantized."""
         if self.scheme.calibrated and not calibration:
             raise InputError(
                 f"{self.scheme.name} needs calibration texts, and there are 0 usable rows",
-                where,
+                self._where(fp32),
                 "give --data with a train split, or choose a dynamic or weight-only scheme",
             )
         proto = load_proto(fp32.file)
-        ir_version = proto.ir_version
         names = [spec.name for spec in fp32.info.inputs]
         feeds = [_feed(row, names) for row in calibration] if self.scheme.calibrated else []
         try:
-            proto = self._apply(proto, feeds)
+            return self._apply(checkpoint, proto, feeds)
         except (EdgebertError, OSError, MemoryError):  # a full disk is no fault of the scheme
             raise
         except Exception as error:  # the tools raise types of their own, bare Exception among them
             lines = str(error).strip().splitlines() or [""]
             raise SchemeError(
-                f"{self.scheme.tool} failed: {type(error).__name__}: {lines[0]}", where
+                f"{self.scheme.tool} failed: {type(error).__name__}: {lines[0]}", self._where(fp32)
             ) from error
-        onnx_graph.strip(proto)
-        onnx_graph.store_once(proto)
-        proto.ir_version = ir_version
-        if self.scheme.tool != "cast":
-            check_int8(proto, where)
-        self._check_limits(proto, where)
-        out.mkdir(parents=True, exist_ok=True)
-        onnx_graph.save(proto, out / "model.onnx")
-        return describe(out, self.scheme.name, checkpoint.max_length)
 
-    def _apply(self, proto: onnx.ModelProto, feeds: list[Feed]) -> onnx.ModelProto:
+    def _apply(
+        self, checkpoint: Checkpoint, proto: onnx.ModelProto, feeds: list[Feed]
+    ) -> tuple[onnx.ModelProto, onnx.ModelProto]:
         scheme = self.scheme
         tidy(proto)
         if scheme.tool == "cast":
             from edgebert.pipeline.stages.onnx_fp16 import to_fp16
 
-            return to_fp16(proto)
+            return proto, to_fp16(proto)
         gemm_to_matmul(proto)
         if scheme.smoothing:
             from edgebert.pipeline.stages.onnx_smooth import smooth
 
             smooth(proto, feeds, scheme.smoothing)
+        fp32 = onnx.ModelProto()
+        fp32.CopyFrom(proto)
         if scheme.block_size:
             from edgebert.pipeline.stages.onnx_blocks import matmuls_to_blocks
 
             matmuls_to_blocks(proto, scheme.weight_bits, scheme.block_size)
         elif scheme.tool == "onnxruntime":
             proto = _quantize_dynamic(proto, scheme)
+        elif scheme.trained:
+            from edgebert.pipeline.stages.fake_quantizers import load_ranges
+            from edgebert.pipeline.stages.onnx_trained import quantize_trained
+
+            quantize_trained(proto, load_ranges(checkpoint))
         elif scheme.calibrated:
             from edgebert.pipeline.stages.onnx_nncf import quantize_static
 
@@ -114,8 +168,7 @@ class QuantizeOnnx:
 
             proto = compress_weights(proto)
         embeddings_to_int8(proto)
-        store_rest_int8(proto)
-        return proto
+        return fp32, proto
 
     def _check_limits(self, proto: onnx.ModelProto, where: str) -> None:
         opset = next(entry.version for entry in proto.opset_import if entry.domain == "")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from edgebert.calibration.dataset import shipped_folder
+from edgebert.calibration.dataset import shipped_folders
 from edgebert.pipeline.artifact import Checkpoint
 from edgebert.pipeline.catalogue import CatalogueEntry
 from edgebert.pipeline.families import find_family
@@ -61,6 +61,6 @@ def make_tokenizer(vocab_size: int, pad_id: int, cls_last: bool) -> Any:
 
 def _frequent_words() -> list[str]:
     """Words of the shipped training texts, most frequent first."""
-    text = (shipped_folder("clinc150") / "train.jsonl").read_text(encoding="utf-8").lower()
+    text = (shipped_folders()["clinc150"] / "train.jsonl").read_text(encoding="utf-8").lower()
     counts = Counter(re.findall(r"[a-z]{2,}", text))
     return sorted(counts, key=lambda word: (-counts[word], word))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 from pydantic import BaseModel, ConfigDict
 
 from edgebert.pipeline.bundle import Manifest
@@ -116,8 +116,9 @@ def render_html(report: Report) -> str:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {"visible": visible, "number": number, "mb": lambda x: f"{x:.2f} MB"}
-    template = resources.files("edgebert.pipeline").joinpath("templates/report.html.j2")
-    page = environment.from_string(template.read_text(encoding="utf-8"))
+    folder = resources.files("edgebert.pipeline") / "templates"
+    environment.loader = FunctionLoader(lambda name: (folder / name).read_text(encoding="utf-8"))
+    page = environment.get_template("report.html.j2")
     return page.render(
         r=report, m=report.manifest, edgebert=metadata.version("edgebert"), span=span
     )

@@ -9,9 +9,7 @@ from typing import Any
 
 from edgebert.pipeline.artifact import Checkpoint, TokenRow
 from edgebert.pipeline.stages.export_litert import convert, opaque_inputs, sample_inputs
-
-# NNCF builds an extension at its first use; its own limit of 60 s is short on a busy machine.
-EXTENSION_TIMEOUT_S = "240"
+from edgebert.pipeline.stages.onnx_nncf import EXTENSION_TIMEOUT_S
 
 
 def write_static(

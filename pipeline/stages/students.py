@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from pydantic import ConfigDict, Field
-from pydantic.dataclasses import dataclass as settings
 from safetensors import safe_open
 from torch import nn
 from transformers import AutoConfig, AutoModelForSequenceClassification, BertConfig
@@ -23,22 +21,10 @@ from edgebert.pipeline.stages.layer_maps import resolve_layer_map
 from edgebert.pipeline.stages.load import Load, load_model, read_config
 from edgebert.pipeline.stages.pruned_model import FIELD
 from edgebert.pipeline.stages.weights import SAFETENSORS
+from edgebert.pipeline.training_settings import StudentSettings
 from edgebert.targets.errors import InputError
 
-__all__ = ["STUDENTS", "StudentSettings", "albert_like", "make_student"]
-
-
-@settings(frozen=True, config=ConfigDict(extra="forbid"))
-class StudentSettings:
-    """Sizes of an albert-like student.
-
-    Attributes:
-        embedding_size: E, the size of a stored word vector.
-        vocabulary_size: V, most entries to keep of a WordPiece vocabulary.
-    """
-
-    embedding_size: int = Field(default=128, ge=1)
-    vocabulary_size: int = Field(default=8000, ge=1)
+__all__ = ["STUDENTS", "albert_like", "make_student"]
 
 
 def make_student(

@@ -15,48 +15,20 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from pydantic import ConfigDict, Field
-from pydantic.dataclasses import dataclass as settings
 from torch import nn
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 from transformers.trainer_utils import get_last_checkpoint
 
+from edgebert.pipeline.progress import Report
 from edgebert.pipeline.stages.workers import core_count
+from edgebert.pipeline.training_settings import TrainingSettings
 from edgebert.targets.errors import InputError, MachineError
 
-Report = Callable[[int, int, float], None]  # step, steps in all, loss
 _LOSS_STEPS = 50  # steps that a reported loss is the mean of
 # Below this many tokens a step, the threads of one matrix product wait longer for each other than
 # they save: with 448 tokens (32 rows of 14) and a small BERT, one thread is as fast as two on an
 # idle machine and ten times as fast on a busy one.
 _TOKENS_PER_THREAD = 1024
-
-
-@settings(frozen=True, config=ConfigDict(extra="forbid"))
-class TrainingSettings:
-    """Settings of one training run.
-
-    Attributes:
-        epochs: passes over the texts.
-        batch_size: rows a step.
-        learning_rate: peak of the schedule: linear warm-up, then cosine to zero.
-        warmup: share of the steps that warm up.
-        weight_decay: of AdamW.
-        max_length: longest input in tokens; longer texts are truncated.
-        seed: of every random choice.
-        bf16: bfloat16 autocast; 4 times the speed on processors with AVX512-BF16 or AMX.
-        save_steps: steps between the checkpoints an interrupted run resumes from.
-    """
-
-    epochs: float = Field(default=5.0, gt=0, allow_inf_nan=False)
-    batch_size: int = Field(default=32, ge=1)
-    learning_rate: float = Field(default=3e-4, gt=0, allow_inf_nan=False)
-    warmup: float = Field(default=0.1, ge=0, lt=1)
-    weight_decay: float = Field(default=0.01, ge=0, allow_inf_nan=False)
-    max_length: int = Field(default=128, ge=4)
-    seed: int = Field(default=0, ge=0, lt=2**32)
-    bf16: bool = False
-    save_steps: int = Field(default=1000, ge=1)
 
 
 class _Trainer(Trainer):

@@ -106,7 +106,7 @@ public final class BundlesActivity extends Screen {
       button.setText(name);
       button.setChecked(name.equals(chosen));
       try {
-        fill(card, name, app().bundles().open(name).manifest());
+        fill(card, app().bundles().open(name));
       } catch (BundleException error) {
         show(card.findViewById(R.id.warning), Problems.text(this, error));
       }
@@ -122,12 +122,15 @@ public final class BundlesActivity extends Screen {
     }
   }
 
-  private void fill(View card, String name, Manifest manifest) {
+  private void fill(View card, dev.edgebert.core.bundle.Bundle bundle) {
+    Manifest manifest = bundle.manifest();
     List<String> parts = new ArrayList<>();
     for (ModelEntry model : manifest.models) {
-      parts.add(model.file + " " + model.scheme);
+      if (bundle.has(model.file)) {
+        parts.add(model.file + " " + model.scheme);
+      }
     }
-    String origin = getString(app().bundles().origin(name));
+    String origin = getString(app().bundles().origin(bundle.name()));
     String line = getString(R.string.bundle_line, manifest.model, manifest.target, origin);
     String details = line + "\n" + TextUtils.join("\n", parts);
     if (!manifest.attributions.isEmpty()) {

@@ -7,6 +7,7 @@ import android.graphics.Path;
 import android.util.AttributeSet;
 import android.util.TypedValue;
 import android.view.View;
+import java.text.NumberFormat;
 
 /** Latency over time: a line through the medians, a band up to the highest. */
 public final class ChartView extends View {
@@ -29,6 +30,7 @@ public final class ChartView extends View {
     grid.setColor(context.getColor(R.color.outline));
     grid.setStrokeWidth(pixels(TypedValue.COMPLEX_UNIT_DIP, 1));
     label.setColor(context.getColor(R.color.text_soft));
+    label.setTextAlign(Paint.Align.RIGHT);
     label.setTextSize(pixels(TypedValue.COMPLEX_UNIT_SP, 12));
   }
 
@@ -45,12 +47,15 @@ public final class ChartView extends View {
   protected void onDraw(Canvas canvas) {
     double top = top();
     float text = label.getTextSize();
-    float left = label.measureText(Screen.number(top)) + text / 2;
+    float left = 0;
+    for (int index = 0; index <= LINES; index++) {
+      left = Math.max(left, label.measureText(tick(top * index / LINES)) + text / 2);
+    }
     float height = getHeight() - text;
     for (int index = 0; index <= LINES; index++) {
       float y = text / 2 + height * (LINES - index) / LINES;
       canvas.drawLine(left, y, getWidth(), y, grid);
-      canvas.drawText(Screen.number(top * index / LINES), 0, y + text / 3, label);
+      canvas.drawText(tick(top * index / LINES), left - text / 2, y + text / 3, label);
     }
     if (medians.length < 2) {
       return;
@@ -94,6 +99,10 @@ public final class ChartView extends View {
       }
     }
     return 10 * unit;
+  }
+
+  private static String tick(double value) {
+    return NumberFormat.getInstance().format(value); // 0, 0.25, 50
   }
 
   private float pixels(int unit, float value) {

@@ -14,6 +14,7 @@ import android.widget.Spinner;
 import android.widget.TextView;
 import dev.edgebert.core.bundle.BundleException;
 import dev.edgebert.core.measure.GoldenResult;
+import dev.edgebert.core.measure.Job;
 import dev.edgebert.core.measure.MeasureSettings;
 import dev.edgebert.core.measure.Progress;
 import dev.edgebert.core.measure.Result;
@@ -132,13 +133,12 @@ public final class MeasureActivity extends Screen {
     boolean sustained = ((CheckBox) findViewById(R.id.sustained)).isChecked();
     int other = ((Spinner) findViewById(R.id.compare)).getSelectedItemPosition();
     notice = null;
+    MeasureSettings settings =
+        MeasureSettings.standard(threads, sustained ? SUSTAINED_SECONDS : 0);
     app()
         .start(
             new MeasureRequest(
-                bundle,
-                other > 0 ? others.get(other) : null,
-                MeasureSettings.standard(threads, sustained ? SUSTAINED_SECONDS : 0),
-                null));
+                Job.measure(bundle, null, settings), other > 0 ? others.get(other) : null, null));
     refresh();
   }
 
@@ -146,7 +146,7 @@ public final class MeasureActivity extends Screen {
     handler.removeCallbacks(refresh);
     MeasureRun run = app().run();
     boolean active = app().isMeasuring();
-    String bundle = active ? run.request().bundle : app().bundles().chosen();
+    String bundle = active ? run.request().job.bundle : app().bundles().chosen();
     show(findViewById(R.id.bundle), bundle);
     findViewById(R.id.options).setVisibility(active ? View.GONE : View.VISIBLE);
     ((Button) findViewById(R.id.start)).setText(active ? R.string.stop : R.string.start);
@@ -192,6 +192,8 @@ public final class MeasureActivity extends Screen {
         return getString(R.string.phase_measure, progress.file, progress.threads);
       case SUSTAINED:
         return getString(R.string.phase_sustained, progress.file, progress.threads);
+      case ROWS:
+        return getString(R.string.phase_rows);
       case DONE:
         return getString(R.string.phase_done);
       default:

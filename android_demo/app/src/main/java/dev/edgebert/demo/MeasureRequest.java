@@ -2,6 +2,7 @@ package dev.edgebert.demo;
 
 import android.content.Intent;
 import dev.edgebert.core.bundle.BundleName;
+import dev.edgebert.core.measure.Job;
 import dev.edgebert.core.measure.MeasureSettings;
 
 /** A run that somebody asks for; whatever an intent holds, this is valid or was not made. */
@@ -9,28 +10,30 @@ final class MeasureRequest {
   static final String BUNDLE = "bundle";
   static final String COMPARE = "compare";
   static final String MODE = "mode";
+  static final String FORMAT = "format";
   static final String THREADS = "threads";
+  static final String TOKENS = "tokens";
+  static final String RUNS = "runs";
+  static final String WARMUPS = "warmups";
   static final String SUSTAINED = "sustained";
   static final String RESULT = "result";
 
   private static final int MOST_THREADS = 64;
   private static final int MOST_SECONDS = 3600;
+  private static final int MOST_TOKENS = 1 << 14;
+  private static final int MOST_RUNS = 1_000_000;
 
-  final String bundle;
+  final Job job;
 
   /** Bundle with the fp32 file to compare with; null for none. */
   final String compare;
 
-  /** Null for the golden texts alone. */
-  final MeasureSettings settings;
-
   /** Name of the file that adb waits for; null for a run that was started on the phone. */
   final String result;
 
-  MeasureRequest(String bundle, String compare, MeasureSettings settings, String result) {
-    this.bundle = bundle;
+  MeasureRequest(Job job, String compare, String result) {
+    this.job = job;
     this.compare = compare;
-    this.settings = settings;
     this.result = result;
   }
 
@@ -56,8 +59,9 @@ final class MeasureRequest {
   }
 
   /**
-   * Reads an intent: {@code --es bundle NAME --es mode golden|measure --ei threads N --es result
-   * FILE [--es compare NAME] [--ei sustained SECONDS]}.
+   * Reads an intent: {@code --es bundle NAME --es mode golden|measure|rows --es result FILE}, and where
+   * wanted {@code --es format onnx|tflite --ei threads N}; for {@code measure} also {@code --ei tokens
+   * N --ei runs N --ei warmups N --ei sustained SECONDS --es compare NAME}.
    *
    * @throws IllegalArgumentException with the extra that is wrong
    */
@@ -65,21 +69,34 @@ final class MeasureRequest {
     String bundle = plain(intent, BUNDLE);
     String result = plain(intent, RESULT);
     String compare = intent.hasExtra(COMPARE) ? plain(intent, COMPARE) : null;
-    int threads = number(intent, THREADS, 1, 1, MOST_THREADS);
-    int sustained = number(intent, SUSTAINED, 0, 0, MOST_SECONDS);
-    String mode = String.valueOf(intent.getStringExtra(MODE));
-    MeasureSettings settings;
-    switch (mode) {
+    String format = intent.hasExtra(FORMAT) ? plain(intent, FORMAT) : null;
+    int threads = number(intent, THREADS, 0, 1, MOST_THREADS);
+    return new MeasureRequest(job(intent, bundle, format, threads), compare, result);
+  }
+
+  private static Job job(Intent intent, String bundle, String format, int threads) {
+    switch (String.valueOf(intent.getStringExtra(MODE))) {
       case "golden":
-        settings = null;
-        break;
+        return Job.golden(bundle, format, threads);
+      case "rows":
+        return Job.rows(bundle, format, threads);
       case "measure":
-        settings = MeasureSettings.standard(new int[] {threads}, sustained);
-        break;
+        // Whoever asks for fewer runs than the rule has gets what the rule asks for.
+        int runs = number(intent, RUNS, 0, 1, MOST_RUNS);
+        return Job.measure(
+            bundle,
+            format,
+            new MeasureSettings(
+                new int[] {Math.max(1, threads)},
+                number(intent, TOKENS, 0, 1, MOST_TOKENS),
+                number(intent, WARMUPS, MeasureSettings.WARMUPS, 0, MOST_RUNS),
+                Math.max(runs, MeasureSettings.RULE_INFERENCES),
+                MeasureSettings.RULE_SECONDS,
+                MeasureSettings.MOST_SECONDS,
+                number(intent, SUSTAINED, 0, 0, MOST_SECONDS)));
       default:
         throw new IllegalArgumentException(MODE);
     }
-    return new MeasureRequest(bundle, compare, settings, result);
   }
 
   private static String plain(Intent intent, String extra) {
@@ -91,7 +108,10 @@ final class MeasureRequest {
   }
 
   private static int number(Intent intent, String extra, int usual, int low, int high) {
-    int value = intent.getIntExtra(extra, usual);
+    if (!intent.hasExtra(extra)) {
+      return usual;
+    }
+    int value = intent.getIntExtra(extra, low - 1);
     if (value < low || value > high) {
       throw new IllegalArgumentException(extra);
     }

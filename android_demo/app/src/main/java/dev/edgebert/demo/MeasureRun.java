@@ -78,10 +78,9 @@ final class MeasureRun implements RunListener {
       Measurer.BundleSource compare =
           request.compare == null ? null : () -> app.bundles().open(request.compare);
       app.texts().release(); // its model would be counted as memory of this one
-      Measurer measurer =
-          new Measurer(app.engines(), device, app.info(), request.settings, this);
+      Measurer measurer = new Measurer(app.engines(), device, app.info(), this);
       Result found =
-          measurer.run(request.bundle, () -> app.bundles().open(request.bundle), compare);
+          measurer.run(request.job, () -> app.bundles().open(request.job.bundle), compare);
       save(found);
       result = found;
       end = found.error() == null ? Progress.Phase.DONE : Progress.Phase.FAILED;

@@ -60,10 +60,10 @@ public final class ResultsActivity extends Screen {
   }
 
   private void fill(View card, Map<?, ?> result) {
-    show(card.findViewById(R.id.heading), (String) ((Map<?, ?>) result.get("bundle")).get("name"));
+    show(card.findViewById(R.id.heading), (String) result.get("bundle_name"));
     show(card.findViewById(R.id.when), (String) result.get("started_at"));
     List<String> lines = new ArrayList<>();
-    List<?> runs = (List<?>) result.get("runs");
+    List<?> runs = (List<?>) result.get("answers");
     for (Object run : runs) {
       lines.add(runLine((Map<?, ?>) run));
     }
@@ -93,9 +93,33 @@ public final class ResultsActivity extends Screen {
     List<?> reasons = (List<?>) result.get("invalid_because");
     String warning = null;
     if (!reasons.isEmpty()) {
-      warning = getString(R.string.not_phone, TextUtils.join("; ", reasons));
+      List<String> texts = new ArrayList<>();
+      for (Object reason : reasons) {
+        texts.add(reason((String) reason));
+      }
+      warning = getString(R.string.not_phone, TextUtils.join("; ", texts));
     }
     show(card.findViewById(R.id.warning), warning);
+  }
+
+  /** A reason of the document, in the user's language. */
+  private String reason(String text) {
+    switch (text) {
+      case "not a phone: host":
+        return getString(R.string.reason_host);
+      case "not a phone: emulator":
+        return getString(R.string.reason_emulator);
+      case "fewer than 1024 inferences or less than 60 s":
+        return getString(R.string.reason_rule);
+      case "the app left the foreground":
+        return getString(R.string.reason_foreground);
+      case "battery saver was on":
+        return getString(R.string.reason_power_save);
+      case "the golden texts failed":
+        return getString(R.string.reason_golden);
+      default:
+        return text;
+    }
   }
 
   private String runLine(Map<?, ?> run) {

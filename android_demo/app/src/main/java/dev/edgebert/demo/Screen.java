@@ -103,7 +103,7 @@ abstract class Screen extends Activity {
 
   /** A number of milliseconds or megabytes, to three digits, as the user's language writes it. */
   static String number(double value) {
-    int decimals = value < 10 ? 2 : value < 100 ? 1 : 0;
+    int decimals = value < 0.1 ? 3 : value < 10 ? 2 : value < 100 ? 1 : 0;
     return String.format(Locale.getDefault(), "%." + decimals + "f", value);
   }
 

@@ -152,7 +152,7 @@ final class Texts {
       return;
     }
     close();
-    classifier = new Classifier(bundle, app.engines(), bundle.manifest().threads);
+    classifier = new Classifier(bundle, app.engines(), null, bundle.manifest().threads);
     loaded = version;
     List<String> found = new ArrayList<>();
     boolean two = false;

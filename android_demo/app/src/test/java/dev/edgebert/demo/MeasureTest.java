@@ -11,8 +11,11 @@ import android.content.pm.ActivityInfo;
 import android.content.pm.PackageInfo;
 import android.content.pm.PackageManager;
 import android.widget.Button;
+import dev.edgebert.core.measure.Job;
 import dev.edgebert.core.measure.MeasureSettings;
 import java.io.File;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
@@ -24,7 +27,7 @@ import org.robolectric.android.controller.ActivityController;
 /** Runs that a user starts, and those that adb starts. */
 public class MeasureTest extends ScreenTest {
   private static final MeasureSettings LONG =
-      new MeasureSettings(new int[] {1}, 5, 1_000_000, 600, 600, 0);
+      new MeasureSettings(new int[] {1}, 0, 5, 1_000_000, 600, 600, 0);
 
   @Test
   public void aRunLeavesAResultToShare() throws Exception {
@@ -52,13 +55,29 @@ public class MeasureTest extends ScreenTest {
     Robolectric.buildActivity(MeasureActivity.class, request("golden", "proof")).setup();
     Waiting.until(() -> !app().isMeasuring());
     Map<?, ?> result = Results.read(app().results().pulled("proof"));
-    assertNull(result.get("error"));
-    Map<?, ?> golden = (Map<?, ?>) result.get("golden");
-    assertEquals(true, golden.get("passed"));
-    assertEquals(Collections.emptyList(), result.get("runs"));
+    assertFalse(result.containsKey("error"));
+    Map<?, ?> answer = (Map<?, ?>) ((List<?>) result.get("answers")).get(0);
+    assertEquals(true, answer.get("passed"));
+    assertEquals("onnx", answer.get("format"));
     Map<?, ?> progress = Results.read(app().results().progress("proof"));
     assertEquals("done", progress.get("phase"));
     assertEquals("nothing for the phone's own list", 0, app().results().list().size());
+  }
+
+  @Test
+  public void adbGetsTheLogitsOfTexts() throws Exception {
+    Path folder = push("with-rows");
+    String rows = "{\"id\": 7, \"text\": \"hi\"}\n{\"id\": 9, \"ids\": [2, 51, 3]}\n";
+    Files.write(folder.resolve("rows.jsonl"), rows.getBytes("UTF-8"));
+    Intent intent = request("rows", "logits").putExtra(MeasureRequest.BUNDLE, "with-rows");
+    Robolectric.buildActivity(MeasureActivity.class, intent).setup();
+    Waiting.until(() -> !app().isMeasuring());
+    Map<?, ?> result = Results.read(app().results().pulled("logits"));
+    List<?> answers = (List<?>) result.get("answers");
+    assertEquals(2, answers.size());
+    Map<?, ?> second = (Map<?, ?>) answers.get(1);
+    assertEquals(9L, second.get("id"));
+    assertEquals(151, ((List<?>) second.get("logits")).size());
   }
 
   @Test
@@ -69,6 +88,7 @@ public class MeasureTest extends ScreenTest {
     Waiting.until(() -> !app().isMeasuring());
     Map<?, ?> result = Results.read(app().results().pulled("missing"));
     assertEquals("missing: nowhere", result.get("error"));
+    assertEquals(2L, result.get("code"));
     Waiting.until(() -> !text(screen, R.id.message).isEmpty());
     String message = app().getString(R.string.problem_missing, "nowhere");
     assertEquals(message, text(screen, R.id.message));
@@ -103,7 +123,7 @@ public class MeasureTest extends ScreenTest {
 
   @Test
   public void turningThePhoneDoesNotEndOrRepeatARun() throws Exception {
-    app().start(new MeasureRequest(BUNDLE, null, LONG, null));
+    app().start(new MeasureRequest(Job.measure(BUNDLE, null, LONG), null, null));
     MeasureRun run = app().run();
     ActivityController<MeasureActivity> controller =
         Robolectric.buildActivity(MeasureActivity.class, request("golden", "second")).setup();

@@ -17,6 +17,9 @@ public final class Bundle {
   public static final String TOKENIZER = "tokenizer.json";
   public static final String GOLDEN = "golden.jsonl";
 
+  /** Texts whose logits somebody asks for, put beside the bundle's own files. */
+  public static final String ROWS = "rows.jsonl";
+
   /** The file that a quantized ONNX file is compared with, where somebody put it there. */
   public static final String FP32 = "model.fp32.onnx";
 
@@ -107,6 +110,15 @@ public final class Bundle {
   public List<GoldenRow> golden(String format) throws BundleException {
     map(GOLDEN);
     return GoldenRow.read(files, format);
+  }
+
+  /**
+   * Reads the texts that a run is asked for; the manifest does not list them.
+   *
+   * @throws BundleException UNREADABLE, NOT_A_BUNDLE
+   */
+  public List<TextRow> rows() throws BundleException {
+    return JsonLines.read(files, ROWS, TextRow::new);
   }
 
   private static byte[] readAll(InputStream stream, int limit) throws IOException {

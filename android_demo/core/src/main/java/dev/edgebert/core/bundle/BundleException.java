@@ -54,6 +54,14 @@ public final class BundleException extends Exception {
     return problem;
   }
 
+  /** Whether the device lacks something; else the bundle is at fault. */
+  public boolean isOfTheDevice() {
+    return problem == Problem.NO_ENGINE
+        || problem == Problem.OLD_RUNTIME
+        || problem == Problem.NO_SPACE
+        || problem == Problem.TOO_LARGE;
+  }
+
   public String subject() {
     return subject;
   }

@@ -1,11 +1,5 @@
 package dev.edgebert.core.bundle;
 
-import dev.edgebert.core.bundle.BundleException.Problem;
-import java.io.BufferedReader;
-import java.io.IOException;
-import java.io.InputStreamReader;
-import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
 import java.util.List;
 
 /** One line of golden.jsonl: a text with the token ids and logits by which a device proves itself. */
@@ -46,18 +40,7 @@ public final class GoldenRow {
    * @throws BundleException UNREADABLE or NOT_A_BUNDLE
    */
   public static List<GoldenRow> read(BundleFiles files, String format) throws BundleException {
-    List<GoldenRow> rows = new ArrayList<>();
-    try (BufferedReader lines =
-        new BufferedReader(
-            new InputStreamReader(files.open(Bundle.GOLDEN), StandardCharsets.US_ASCII))) {
-      for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-        String where = files.name() + ", " + Bundle.GOLDEN + ", " + (rows.size() + 1);
-        rows.add(new GoldenRow(Fields.parse(where, line), format));
-      }
-    } catch (IOException error) {
-      throw new BundleException(Problem.UNREADABLE, Bundle.GOLDEN, error);
-    }
-    return rows;
+    return JsonLines.read(files, Bundle.GOLDEN, fields -> new GoldenRow(fields, format));
   }
 
   private static float[][] matrix(Fields fields, String name) throws BundleException {

@@ -25,12 +25,14 @@ public final class Classifier implements AutoCloseable {
   /**
    * Loads tokenizer and model, after their checksums.
    *
+   * @param format which model file; null for the first that can run
    * @param threads of one inference
    * @throws BundleException it cannot be used, and why
    */
-  public Classifier(Bundle bundle, Engines engines, int threads) throws BundleException {
+  public Classifier(Bundle bundle, Engines engines, String format, int threads)
+      throws BundleException {
     this.bundle = bundle;
-    model = engines.pick(bundle);
+    model = engines.pick(bundle, format);
     Engine engine = engines.find(model);
     runtime = engine.runtime();
     Manifest manifest = bundle.manifest();
@@ -80,11 +82,8 @@ public final class Classifier implements AutoCloseable {
    */
   public Prediction predict(String text, String pair) throws BundleException {
     long start = System.nanoTime();
-    Encoding encoding = tokenizer.encode(text, pair, model.maxLength + 1);
-    boolean truncated = encoding.ids.length > model.maxLength;
-    if (truncated) {
-      encoding = tokenizer.encode(text, pair, model.maxLength);
-    }
+    Encoding encoding = tokenizer.encode(text, pair, model.maxLength);
+    boolean truncated = isTruncated(text, pair, encoding);
     long encoded = System.nanoTime();
     float[][] logits = session.run(encoding.ids, encoding.typeIds);
     double modelMs = (System.nanoTime() - encoded) / 1e6;
@@ -96,6 +95,12 @@ public final class Classifier implements AutoCloseable {
     }
     double tokenizerMs = (encoded - start) / 1e6;
     return new Prediction(answers, encoding.ids.length, truncated, tokenizerMs, modelMs);
+  }
+
+  /** Whether an encoding leaves out the end of its text. */
+  public boolean isTruncated(String text, String pair, Encoding encoding) {
+    return encoding.ids.length == model.maxLength
+        && tokenizer.encode(text, pair, model.maxLength + 1).ids.length > model.maxLength;
   }
 
   private void addAnswers(float[] logits, List<Answer> answers) {

@@ -43,13 +43,15 @@ public final class Engines {
   /**
    * The first model file of a bundle that is there and that a runtime can run.
    *
+   * @param format which it must be; null for any
    * @throws BundleException NO_ENGINE, OLD_RUNTIME, or DAMAGED where the file is missing
    */
-  public ModelEntry pick(Bundle bundle) throws BundleException {
+  public ModelEntry pick(Bundle bundle, String format) throws BundleException {
     BundleException reason = new BundleException(Problem.NO_ENGINE, bundle.name());
     for (ModelEntry model : bundle.manifest().models) {
       for (Engine engine : engines) {
-        if (!engine.format().equals(model.format)) {
+        boolean asked = format == null || format.equals(model.format);
+        if (!asked || !engine.format().equals(model.format)) {
           continue;
         }
         if (compare(versionOf(engine.runtime()), model.minimumRuntime) < 0) {

@@ -34,23 +34,21 @@ public final class JsonReader {
 
   private static final int MAX_DEPTH = 128;
 
-  private final Utf8Source source;
+  private final JsonLexer lexer;
   private final boolean[] first = new boolean[MAX_DEPTH + 1];
   private int depth;
-  private char[] buffer = new char[256];
-  private int length;
 
   public JsonReader(InputStream utf8) {
-    source = new Utf8Source(utf8);
+    lexer = new JsonLexer(new Utf8Source(utf8));
   }
 
   public JsonReader(Reader reader) {
-    source = new Utf8Source(reader);
+    lexer = new JsonLexer(new Utf8Source(reader));
   }
 
   /** What stands next; takes white space only. */
   public Kind peek() throws IOException {
-    int c = skipSpace();
+    int c = lexer.skipSpace();
     switch (c) {
       case '{':
         return Kind.OBJECT;
@@ -93,13 +91,13 @@ public final class JsonReader {
 
   /** Whether the open object or array has one more member; takes the comma before it. */
   public boolean hasNext() throws IOException {
-    int c = skipSpace();
+    int c = lexer.skipSpace();
     if (c == '}' || c == ']') {
       return false;
     }
     if (!first[depth]) {
-      expect(',');
-      c = skipSpace();
+      lexer.expect(',');
+      c = lexer.skipSpace();
       if (c == '}' || c == ']') {
         throw error("a comma before the end");
       }
@@ -110,13 +108,13 @@ public final class JsonReader {
 
   public String nextName() throws IOException {
     String name = nextString();
-    expect(':');
+    lexer.expect(':');
     return name;
   }
 
   public String nextString() throws IOException {
-    readString();
-    return new String(buffer, 0, length);
+    lexer.readString();
+    return lexer.text();
   }
 
   public double nextDouble() throws IOException {
@@ -134,14 +132,14 @@ public final class JsonReader {
   }
 
   public boolean nextBoolean() throws IOException {
-    boolean value = skipSpace() == 't';
-    word(value ? "true" : "false");
+    boolean value = lexer.skipSpace() == 't';
+    lexer.word(value ? "true" : "false");
     return value;
   }
 
   public void nextNull() throws IOException {
-    skipSpace();
-    word("null");
+    lexer.skipSpace();
+    lexer.word("null");
   }
 
   /** Takes a null if one stands next. */
@@ -155,22 +153,8 @@ public final class JsonReader {
 
   /** The number as it is written. */
   public String nextNumber() throws IOException {
-    length = 0;
-    skipSpace();
-    takeIf('-');
-    if (!takeIf('0')) {
-      digits();
-    }
-    if (takeIf('.')) {
-      digits();
-    }
-    if (takeIf('e') || takeIf('E')) {
-      if (!takeIf('+')) {
-        takeIf('-');
-      }
-      digits();
-    }
-    return new String(buffer, 0, length);
+    lexer.readNumber();
+    return lexer.text();
   }
 
   /** Takes a value of any kind. */
@@ -179,8 +163,8 @@ public final class JsonReader {
       case OBJECT:
         beginObject();
         while (hasNext()) {
-          readString();
-          expect(':');
+          lexer.readString();
+          lexer.expect(':');
           skipValue();
         }
         endObject();
@@ -193,7 +177,7 @@ public final class JsonReader {
         endArray();
         break;
       case STRING:
-        readString();
+        lexer.readString();
         break;
       case NUMBER:
         nextNumber();
@@ -211,18 +195,18 @@ public final class JsonReader {
 
   /** Checks that nothing follows the value. */
   public void endDocument() throws IOException {
-    if (skipSpace() >= 0) {
+    if (lexer.skipSpace() >= 0) {
       throw error("text after the value");
     }
   }
 
   /** An exception that says where the reader stands. */
   public JsonException error(String message) {
-    return new JsonException("JSON, character " + source.offset() + ": " + message);
+    return lexer.error(message);
   }
 
   private void begin(char bracket) throws IOException {
-    expect(bracket);
+    lexer.expect(bracket);
     if (depth == MAX_DEPTH) {
       throw error("nested deeper than " + MAX_DEPTH);
     }
@@ -230,112 +214,7 @@ public final class JsonReader {
   }
 
   private void end(char bracket) throws IOException {
-    expect(bracket);
+    lexer.expect(bracket);
     depth--;
-  }
-
-  private int skipSpace() throws IOException {
-    int c = source.peek();
-    while (c == ' ' || c == '\n' || c == '\t' || c == '\r') {
-      source.next();
-      c = source.peek();
-    }
-    return c;
-  }
-
-  private void expect(char wanted) throws IOException {
-    if (skipSpace() != wanted) {
-      throw error("'" + wanted + "' was expected");
-    }
-    source.next();
-  }
-
-  private void word(String word) throws IOException {
-    for (int i = 0; i < word.length(); i++) {
-      if (source.next() != word.charAt(i)) {
-        throw error(word + " was expected");
-      }
-    }
-  }
-
-  private void append(int c) {
-    if (length == buffer.length) {
-      buffer = java.util.Arrays.copyOf(buffer, 2 * length);
-    }
-    buffer[length++] = (char) c;
-  }
-
-  private boolean takeIf(char c) throws IOException {
-    boolean found = source.peek() == c;
-    if (found) {
-      append(source.next());
-    }
-    return found;
-  }
-
-  private void digits() throws IOException {
-    int before = length;
-    int c = source.peek();
-    while (c >= '0' && c <= '9') {
-      append(source.next());
-      c = source.peek();
-    }
-    if (length == before) {
-      throw error("a digit was expected");
-    }
-  }
-
-  private void readString() throws IOException {
-    expect('"');
-    length = 0;
-    while (true) {
-      int c = source.next();
-      if (c == '"') {
-        break;
-      }
-      if (c < 0x20) {
-        throw error(c < 0 ? "a string without end" : "a control character in a string");
-      }
-      append(c == '\\' ? escape() : c);
-    }
-    for (int i = 0; i < length; i++) {
-      if (Character.isSurrogate(buffer[i])
-          && (i + 1 == length || !Character.isSurrogatePair(buffer[i], buffer[++i]))) {
-        throw error("a lone surrogate in a string");
-      }
-    }
-  }
-
-  private char escape() throws IOException {
-    int c = source.next();
-    switch (c) {
-      case '"':
-      case '\\':
-      case '/':
-        return (char) c;
-      case 'b':
-        return '\b';
-      case 'f':
-        return '\f';
-      case 'n':
-        return '\n';
-      case 'r':
-        return '\r';
-      case 't':
-        return '\t';
-      case 'u':
-        int unit = 0;
-        for (int i = 0; i < 4; i++) {
-          int digit = source.next();
-          int value = digit < 128 ? Character.digit((char) digit, 16) : -1;
-          if (value < 0) {
-            throw error("four hexadecimal digits were expected");
-          }
-          unit = unit << 4 | value;
-        }
-        return (char) unit;
-      default:
-        throw error("an unknown escape");
-    }
   }
 }

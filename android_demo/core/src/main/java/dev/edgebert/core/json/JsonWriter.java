@@ -159,8 +159,7 @@ public final class JsonWriter {
     out.append('"');
     for (int i = 0; i < value.length(); i++) {
       char c = value.charAt(i);
-      boolean pair =
-          i + 1 < value.length() && Character.isSurrogatePair(c, value.charAt(i + 1));
+      boolean pair = i + 1 < value.length() && Character.isSurrogatePair(c, value.charAt(i + 1));
       if (pair) {
         out.append(c).append(value.charAt(++i));
       } else if (c == '"' || c == '\\') {

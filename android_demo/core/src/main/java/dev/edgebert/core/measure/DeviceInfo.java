@@ -32,6 +32,12 @@ public final class DeviceInfo {
     values.put("max_mhz", maxMhz);
   }
 
+  /** The device in a few words. */
+  public String machine() {
+    Object soc = values.get("soc") == null ? "" : ", " + values.get("soc");
+    return values.get("manufacturer") + " " + values.get("model") + soc + ", " + values.get("abi");
+  }
+
   /** As the schema has it. */
   public Map<String, Object> json() {
     return values;

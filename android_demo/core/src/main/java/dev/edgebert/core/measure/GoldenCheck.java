@@ -38,7 +38,8 @@ public final class GoldenCheck {
       check.row("row " + (index + 1), rows.get(index));
     }
     return new GoldenResult(
-        classifier.model().file,
+        classifier.model().format,
+        classifier.runtime(),
         rows.size(),
         check.maxAbs,
         classifier.model().goldenTolerance,

@@ -9,7 +9,8 @@ import java.util.Map;
 public final class GoldenResult {
   private static final int MOST_FAULTS = 100;
 
-  public final String file;
+  public final String format;
+  public final String runtime;
   public final int rows;
 
   /** Largest difference of a logit. */
@@ -20,8 +21,15 @@ public final class GoldenResult {
   /** In words. */
   public final List<String> faults;
 
-  GoldenResult(String file, int rows, double maxAbs, double tolerance, List<String> faults) {
-    this.file = file;
+  GoldenResult(
+      String format,
+      String runtime,
+      int rows,
+      double maxAbs,
+      double tolerance,
+      List<String> faults) {
+    this.format = format;
+    this.runtime = runtime;
     this.rows = rows;
     this.maxAbs = maxAbs;
     this.tolerance = tolerance;
@@ -32,11 +40,12 @@ public final class GoldenResult {
     return rows > 0 && faults.isEmpty();
   }
 
-  /** As the schema has it. */
+  /** As {@code run.py --check} prints it. */
   Map<String, Object> json() {
     Map<String, Object> values = new LinkedHashMap<>();
     values.put("passed", passed());
-    values.put("file", file);
+    values.put("format", format);
+    values.put("runtime", runtime);
     values.put("rows", rows);
     values.put("max_abs", maxAbs);
     values.put("tolerance", tolerance);

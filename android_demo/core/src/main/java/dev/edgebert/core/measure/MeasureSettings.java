@@ -12,8 +12,14 @@ import java.util.Map;
 public final class MeasureSettings {
   public static final int RULE_INFERENCES = 1024;
   public static final double RULE_SECONDS = 60;
+  public static final int WARMUPS = 50;
+  public static final double MOST_SECONDS = 600;
 
   public final int[] threads;
+
+  /** Tokens of a measured row; 0 for the shortest length of the bundle's target. */
+  public final int tokens;
+
   public final int warmups;
   public final int minInferences;
   public final double minSeconds;
@@ -24,12 +30,14 @@ public final class MeasureSettings {
 
   public MeasureSettings(
       int[] threads,
+      int tokens,
       int warmups,
       int minInferences,
       double minSeconds,
       double maxSeconds,
       double sustainedSeconds) {
     this.threads = threads.clone();
+    this.tokens = tokens;
     this.warmups = warmups;
     this.minInferences = minInferences;
     this.minSeconds = minSeconds;
@@ -40,13 +48,13 @@ public final class MeasureSettings {
   /** By the rule. */
   public static MeasureSettings standard(int[] threads, double sustainedSeconds) {
     return new MeasureSettings(
-        threads, 50, RULE_INFERENCES, RULE_SECONDS, 600, sustainedSeconds);
+        threads, 0, WARMUPS, RULE_INFERENCES, RULE_SECONDS, MOST_SECONDS, sustainedSeconds);
   }
 
   /** As the schema has it. */
-  Map<String, Object> json(int tokens) {
+  Map<String, Object> json(int measuredTokens) {
     Map<String, Object> values = new LinkedHashMap<>();
-    values.put("tokens", tokens);
+    values.put("tokens", measuredTokens);
     values.put("warmups", warmups);
     values.put("min_inferences", minInferences);
     values.put("min_seconds", minSeconds);

@@ -4,6 +4,7 @@ import dev.edgebert.core.bundle.Bundle;
 import dev.edgebert.core.bundle.BundleException;
 import dev.edgebert.core.bundle.GoldenRow;
 import dev.edgebert.core.bundle.Manifest;
+import dev.edgebert.core.bundle.TextRow;
 import dev.edgebert.core.engine.Classifier;
 import dev.edgebert.core.engine.Engine;
 import dev.edgebert.core.engine.Engines;
@@ -26,21 +27,18 @@ public final class Measurer {
   private final Engines engines;
   private final Device device;
   private final AppInfo app;
-  private final MeasureSettings settings;
   private final RunListener listener;
+  private MeasureSettings settings;
   private double workDone;
   private double workInAll = 1;
 
   /**
-   * @param settings null for the golden texts alone
    * @param listener told of the progress; stops the run
    */
-  public Measurer(
-      Engines engines, Device device, AppInfo app, MeasureSettings settings, RunListener listener) {
+  public Measurer(Engines engines, Device device, AppInfo app, RunListener listener) {
     this.engines = engines;
     this.device = device;
     this.app = app;
-    this.settings = settings;
     this.listener = listener;
   }
 
@@ -52,21 +50,21 @@ public final class Measurer {
   /**
    * Runs; a failure is a result with an error.
    *
-   * @param name of the bundle
-   * @param source opens it
+   * @param job what to run
+   * @param source opens the bundle
    * @param fp32 opens a bundle to compare with; null for none
    * @throws RunListener.CancelledException when the listener stops it
    */
-  public Result run(String name, BundleSource source, BundleSource fp32) {
-    String kind = settings == null ? "golden" : "measure";
-    Result result = new Result(kind, name, app, device.info(), device.state());
+  public Result run(Job job, BundleSource source, BundleSource fp32) {
+    settings = job.settings;
+    Result result = new Result(job.kind(), job.bundle, app, device.info(), device.state());
     try {
       tell(Phase.LOAD, 0, "");
-      run(result, source.open(), fp32 == null ? null : fp32.open());
+      run(job, result, source.open(), fp32 == null ? null : fp32.open());
     } catch (BundleException error) {
-      result.error(error.getMessage(), error);
+      result.error(error.getMessage(), error.isOfTheDevice() ? 3 : 2, error);
     } catch (OutOfMemoryError error) {
-      result.error("not enough memory", null);
+      result.error("not enough memory", 3, null);
     }
     DeviceState after = device.state();
     result.after(after);
@@ -79,11 +77,18 @@ public final class Measurer {
     return result;
   }
 
-  private void run(Result result, Bundle bundle, Bundle fp32) throws BundleException {
+  private void run(Job job, Result result, Bundle bundle, Bundle fp32) throws BundleException {
     Manifest manifest = bundle.manifest();
+    result.bundle(bundle, app, null);
     List<TimedModel.Source> sources;
-    try (Classifier classifier = new Classifier(bundle, engines, manifest.threads)) {
+    int tokens;
+    int threads = job.threads > 0 ? job.threads : manifest.threads;
+    try (Classifier classifier = new Classifier(bundle, engines, job.format, threads)) {
       result.bundle(bundle, app, classifier.runtime());
+      if (job.rows) {
+        rows(result, bundle, classifier);
+        return;
+      }
       List<GoldenRow> rows = new ArrayList<>();
       if (bundle.has(Bundle.GOLDEN)) {
         tell(Phase.GOLDEN, 0, classifier.model().file);
@@ -95,7 +100,9 @@ public final class Measurer {
       if (settings == null) {
         return;
       }
-      result.put("settings", settings.json(manifest.measuredLength));
+      int asked = settings.tokens > 0 ? settings.tokens : manifest.measuredLength;
+      tokens = Math.min(asked, classifier.model().maxLength);
+      result.put("settings", settings.json(tokens));
       if (!rows.isEmpty()) {
         tell(Phase.TOKENIZER, 0, Bundle.TOKENIZER);
         result.put("tokenizer", tokenizer(classifier, rows));
@@ -104,11 +111,22 @@ public final class Measurer {
     }
     workInAll =
         settings.threads.length * sources.size() * settings.minSeconds + settings.sustainedSeconds;
-    for (int threads : settings.threads) {
-      measure(result, sources, threads, manifest.measuredLength);
+    for (int count : settings.threads) {
+      measure(result, sources, count, tokens);
     }
     if (settings.sustainedSeconds > 0) {
-      sustain(result, sources.get(0), settings.threads[0], manifest.measuredLength);
+      sustain(result, sources.get(0), settings.threads[0], tokens);
+    }
+  }
+
+  private void rows(Result result, Bundle bundle, Classifier classifier) throws BundleException {
+    List<TextRow> rows = bundle.rows();
+    workInAll = Math.max(1, rows.size());
+    for (TextRow row : rows) {
+      stopIfCancelled();
+      result.row(RowLogits.of(row, classifier));
+      workDone++;
+      tell(Phase.ROWS, 0, classifier.model().file);
     }
   }
 
@@ -120,8 +138,8 @@ public final class Measurer {
     String file = classifier.model().file;
     sources.add(source(bundle, file, classifier.model().scheme, engine));
     if (fp32 != null) {
-      Engine other = engines.find(engines.pick(fp32));
-      sources.add(source(fp32, engines.pick(fp32).file, "fp32", other));
+      Engine other = engines.find(engines.pick(fp32, null));
+      sources.add(source(fp32, engines.pick(fp32, null).file, "fp32", other));
     } else if (engine.format().equals("onnx") && bundle.has(Bundle.FP32)) {
       sources.add(
           new TimedModel.Source(

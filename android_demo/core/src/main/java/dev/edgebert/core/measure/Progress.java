@@ -14,6 +14,7 @@ public final class Progress {
     WARMUP,
     MEASURE,
     SUSTAINED,
+    ROWS,
     DONE,
     FAILED
   }

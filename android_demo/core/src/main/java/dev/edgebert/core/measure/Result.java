@@ -14,7 +14,7 @@ import java.util.TimeZone;
 /** What a run found out, of the form of measurement.schema.json. */
 public final class Result {
   private final Map<String, Object> values = new LinkedHashMap<>();
-  private final List<Object> runs = new ArrayList<>();
+  private final List<Object> answers = new ArrayList<>();
   private final List<Object> invalidBecause = new ArrayList<>();
   private final List<Object> during = new ArrayList<>();
   private final Map<String, Object> states = new LinkedHashMap<>();
@@ -24,7 +24,7 @@ public final class Result {
   /**
    * A result with no figures yet.
    *
-   * @param kind {@code golden} or {@code measure}
+   * @param kind {@code golden}, {@code measure} or {@code rows}
    * @param bundleName of the bundle, also where it cannot be opened
    * @param before how the device was when the run began
    */
@@ -36,21 +36,16 @@ public final class Result {
     values.put("started_at", utc.format(new Date()));
     values.put("app", app.json(null));
     values.put("device", device.json());
-    Map<String, Object> bundle = new LinkedHashMap<>();
-    bundle.put("name", bundleName);
-    bundle.put("manifest_sha256", null);
-    bundle.put("model", null);
-    bundle.put("target", null);
-    values.put("bundle", bundle);
-    values.put("error", null);
+    values.put("bundle", null);
+    values.put("bundle_name", bundleName);
+    values.put("model", null);
+    values.put("target", null);
     values.put("valid", true);
     values.put("invalid_because", invalidBecause);
-    for (String later : new String[] {"golden", "settings"}) {
+    for (String later : new String[] {"golden", "settings", "tokenizer", "sustained"}) {
       values.put(later, null);
     }
-    values.put("runs", runs);
-    values.put("tokenizer", null);
-    values.put("sustained", null);
+    values.put("answers", answers);
     values.put("states", states);
     states.put("before", before.json());
     states.put("during", during);
@@ -61,12 +56,9 @@ public final class Result {
   }
 
   void bundle(Bundle bundle, AppInfo app, String runtime) {
-    Map<String, Object> described = new LinkedHashMap<>();
-    described.put("name", bundle.name());
-    described.put("manifest_sha256", bundle.manifest().sha256);
-    described.put("model", bundle.manifest().model);
-    described.put("target", bundle.manifest().target);
-    values.put("bundle", described);
+    values.put("bundle", bundle.manifest().sha256);
+    values.put("model", bundle.manifest().model);
+    values.put("target", bundle.manifest().target);
     values.put("app", app.json(runtime));
   }
 
@@ -76,15 +68,23 @@ public final class Result {
 
   void golden(GoldenResult result) {
     golden = result;
-    values.put("golden", result.json());
+    if (values.get("kind").equals("golden")) {
+      answers.add(result.json());
+    } else {
+      values.put("golden", result.json());
+    }
     if (!result.passed()) {
       invalidate("the golden texts failed");
     }
   }
 
   void run(Map<String, Object> run, DeviceState state) {
-    runs.add(run);
+    answers.add(run);
     during.add(state.json());
+  }
+
+  void row(Map<String, Object> row) {
+    answers.add(row);
   }
 
   void after(DeviceState state) {
@@ -99,8 +99,15 @@ public final class Result {
     values.put("valid", false);
   }
 
-  void error(String sentence, BundleException cause) {
+  /**
+   * Ends in an error.
+   *
+   * @param code as run.py's exit code: 2 where the input is wrong, 3 where the device lacks something
+   */
+  void error(String sentence, int code, BundleException cause) {
+    answers.clear();
     values.put("error", sentence);
+    values.put("code", code);
     problem = cause;
     invalidate("the run failed");
   }
@@ -109,7 +116,7 @@ public final class Result {
   public static Result refused(
       String kind, String bundleName, AppInfo app, Device device, String reason) {
     Result result = new Result(kind, bundleName, app, device.info(), device.state());
-    result.error(reason, null);
+    result.error(reason, 2, null);
     return result;
   }
 

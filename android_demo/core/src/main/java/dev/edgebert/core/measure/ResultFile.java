@@ -1,9 +1,12 @@
 package dev.edgebert.core.measure;
 
 import dev.edgebert.core.json.JsonWriter;
+import java.io.BufferedWriter;
 import java.io.File;
 import java.io.FileOutputStream;
 import java.io.IOException;
+import java.io.OutputStreamWriter;
+import java.io.Writer;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
 
@@ -15,13 +18,14 @@ public final class ResultFile {
 
   /** Writes a document of several lines. */
   public static void write(File file, Map<String, Object> document) throws IOException {
-    put(file, text(document) + "\n");
+    put(file, out -> new JsonWriter(out).any(document));
   }
 
   /** Writes a document as one line. */
   public static void writeLine(File file, Map<String, Object> document) throws IOException {
     // A line break inside a text is written as an escape, so that these are the writer's own.
-    put(file, text(document).replaceAll("\n *", "") + "\n");
+    String line = text(document).replaceAll("\n *", "");
+    put(file, out -> out.append(line));
   }
 
   /** A document as it would be written. */
@@ -41,7 +45,11 @@ public final class ResultFile {
     }
   }
 
-  private static void put(File file, String text) throws IOException {
+  private interface Content {
+    void writeTo(Appendable out) throws IOException;
+  }
+
+  private static void put(File file, Content content) throws IOException {
     File folder = file.getParentFile();
     if (!folder.isDirectory() && !folder.mkdirs()) {
       throw new IOException("cannot make the folder " + folder);
@@ -49,7 +57,10 @@ public final class ResultFile {
     File partial = new File(folder, "." + file.getName() + PARTIAL);
     try {
       try (FileOutputStream stream = new FileOutputStream(partial)) {
-        stream.write(text.getBytes(StandardCharsets.UTF_8));
+        Writer out = new BufferedWriter(new OutputStreamWriter(stream, StandardCharsets.UTF_8));
+        content.writeTo(out);
+        out.append('\n');
+        out.flush();
         stream.getFD().sync();
       }
       if (!partial.renameTo(file)) {

@@ -44,6 +44,7 @@ final class TimedModel implements AutoCloseable {
   private final double firstRunMs;
   private final Double bareMb;
   private final Latencies latencies = new Latencies();
+  private final String machine;
   private Double peakMb;
 
   /** Loads the model and runs it once. */
@@ -53,6 +54,7 @@ final class TimedModel implements AutoCloseable {
     ids = new int[tokens];
     typeIds = new int[tokens];
     Arrays.fill(ids, 1); // which tokens they are does not change the time
+    machine = device.info().machine();
     bareMb = device.state().pssMb;
     long start = System.nanoTime();
     session = source.engine.load(source.bytes, threads, source.padId, source.padsLeft);
@@ -88,7 +90,7 @@ final class TimedModel implements AutoCloseable {
   }
 
   /**
-   * As the schema has it.
+   * As {@code run.py --measure} prints it, and more.
    *
    * @param fp32 the file that it is compared with; null for none
    */
@@ -99,6 +101,7 @@ final class TimedModel implements AutoCloseable {
     values.put("file_sha256", source.sha256);
     values.put("scheme", source.scheme);
     values.put("runtime", source.engine.runtime());
+    values.put("machine", machine);
     values.put("tokens", ids.length);
     values.put("threads", threads);
     values.put("warmups", warmups);

@@ -1,8 +1,8 @@
 package dev.edgebert.core.text;
 
 /**
- * Byte pair encoding: merges the neighbors whose merge was learned first, again and again.
- * Sennrich et al., arXiv:1508.07909. A heap keeps it at n log n for a word of n characters.
+ * Byte pair encoding: merges the neighbors whose merge was learned first, again and again. Sennrich
+ * et al., arXiv:1508.07909. A heap keeps it at n log n for a word of n characters.
  */
 final class Bpe implements Model {
 

@@ -74,8 +74,8 @@ final class ModelReader {
         throw model.unsupported("BPE with " + affix);
       }
     }
-    Object dropout = model.any("dropout");
-    if (dropout != null && ((Number) dropout).doubleValue() != 0) {
+    boolean dropout = model.any("dropout") instanceof Number;
+    if (dropout && ((Number) model.any("dropout")).doubleValue() != 0) {
       throw model.unsupported("BPE with dropout");
     }
     PairTable table = new PairTable(merges.size() / 2);

@@ -1,8 +1,8 @@
 package dev.edgebert.core.text;
 
 /**
- * A text under normalization: its code points, and for each the part of the original that it
- * stands for, in code points of the original.
+ * A text under normalization: its code points, and for each the part of the original that it stands
+ * for, in code points of the original.
  *
  * <p>Immutable; parts share the arrays of the whole. The alignments are those of the type {@code
  * NormalizedString} of Hugging Face's tokenizers, oddities included, since offsets must be equal.

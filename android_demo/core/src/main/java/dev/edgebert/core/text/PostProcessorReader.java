@@ -23,10 +23,9 @@ final class PostProcessorReader {
         }
         return sequence(steps);
       case "TemplateProcessing":
-        return new Template(
-            template(fields.list("single"), fields), template(fields.list("pair"), fields));
+        return new Template(template(fields, "single"), template(fields, "pair"));
       case "BertProcessing":
-        return bert(fields, new int[] {0, 1});
+        return bert(fields);
       case "RobertaProcessing":
         PostProcessor roberta = roberta(fields);
         return fields.flag("trim_offsets", true)
@@ -65,7 +64,7 @@ final class PostProcessorReader {
   }
 
   /** [CLS] A [SEP] B [SEP]. */
-  private static Template bert(Fields fields, int[] types) throws TokenizerException {
+  private static Template bert(Fields fields) throws TokenizerException {
     int cls = id(fields, "cls");
     int sep = id(fields, "sep");
     Template.Part start = Template.Part.special(0, cls);
@@ -74,11 +73,7 @@ final class PostProcessorReader {
     return new Template(
         Arrays.asList(start, first, middle),
         Arrays.asList(
-            start,
-            first,
-            middle,
-            Template.Part.sequence(1, types[1]),
-            Template.Part.special(types[1], sep)));
+            start, first, middle, Template.Part.sequence(1, 1), Template.Part.special(1, sep)));
   }
 
   /** {@code <s> A </s></s> B </s>}, all of type 0. */
@@ -98,11 +93,11 @@ final class PostProcessorReader {
     return fields.toInt(pair.size() == 2 ? pair.get(1) : null);
   }
 
-  private static List<Template.Part> template(List<?> pieces, Fields fields)
+  private static List<Template.Part> template(Fields fields, String name)
       throws TokenizerException {
     Fields specials = fields.fields("special_tokens");
     List<Template.Part> parts = new ArrayList<>();
-    for (Object piece : pieces) {
+    for (Object piece : fields.list(name)) {
       Fields either = new Fields("post_processor TemplateProcessing", piece);
       boolean special = either.has("SpecialToken");
       Fields one = either.fields(special ? "SpecialToken" : "Sequence");
@@ -115,7 +110,11 @@ final class PostProcessorReader {
         }
         parts.add(Template.Part.special(typeId, numbers));
       } else {
-        parts.add(Template.Part.sequence(one.text("id").equals("A") ? 0 : 1, typeId));
+        int sequence = one.text("id").equals("A") ? 0 : 1;
+        if (sequence == 1 && name.equals("single")) {
+          throw fields.unsupported("TemplateProcessing with a second text in the template single");
+        }
+        parts.add(Template.Part.sequence(sequence, typeId));
       }
     }
     return parts;

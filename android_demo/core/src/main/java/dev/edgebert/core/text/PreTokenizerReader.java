@@ -28,8 +28,7 @@ final class PreTokenizerReader {
       case "Whitespace":
         return PreTokenizers::whitespace;
       case "ByteLevel":
-        return new ByteLevel(
-            fields.flag("add_prefix_space", true), fields.flag("use_regex", true));
+        return new ByteLevel(fields.flag("add_prefix_space", true), fields.flag("use_regex", true));
       case "Metaspace":
         return metaspace(fields);
       default:

@@ -63,16 +63,15 @@ public final class Tokenizer {
     if (room < 0) {
       throw new IllegalArgumentException(maxTokens + " tokens are less than the special ones");
     }
-    TokenList first = sequence(text, 0, truncation.sequenceLimit(maxTokens, true));
-    TokenList second =
-        pair == null ? null : sequence(pair, 1, truncation.sequenceLimit(maxTokens, false));
+    TokenList first = sequence(text, 0);
+    TokenList second = pair == null ? null : sequence(pair, 1);
     truncation.apply(first, second, room);
     List<TokenList> sequences = new ArrayList<>();
     sequences.add(first);
     if (second != null) {
       sequences.add(second);
     }
-    TokenList all = new TokenList(maxTokens == NO_LIMIT ? 64 : first.length + 8);
+    TokenList all = new TokenList(first.length + 8);
     for (TokenList part : postProcessor.process(sequences)) {
       all.append(part);
     }
@@ -95,74 +94,32 @@ public final class Tokenizer {
     return added != null ? added : model.id(token);
   }
 
-  private TokenList sequence(String text, int typeId, int limit) {
+  private TokenList sequence(String text, int typeId) {
+    TokenList tokens = new TokenList(64);
     List<NormalizedText> pieces = new ArrayList<>();
-    List<Integer> addedIds = new ArrayList<>(); // null for a piece that is none
     addedTokens.cut(
         NormalizedText.of(text),
         new AddedTokens.Receiver() {
           @Override
           public void text(NormalizedText part) {
-            if (part.length() > 0) {
-              preTokenizer.split(part, pieces);
-              while (addedIds.size() < pieces.size()) {
-                addedIds.add(null);
+            if (part.length() == 0) {
+              return;
+            }
+            pieces.clear();
+            preTokenizer.split(part, pieces);
+            for (NormalizedText piece : pieces) {
+              if (piece.length() > 0) {
+                model.tokenize(piece, tokens);
               }
             }
           }
 
           @Override
           public void token(int id, NormalizedText part) {
-            pieces.add(part);
-            addedIds.add(id);
+            tokens.add(id, part, 0, part.length());
           }
         });
-    return truncation.keepsLast && limit != NO_LIMIT
-        ? fromTheEnd(pieces, addedIds, typeId, limit)
-        : fromTheStart(pieces, addedIds, typeId, limit);
-  }
-
-  private TokenList fromTheStart(
-      List<NormalizedText> pieces, List<Integer> addedIds, int typeId, int limit) {
-    TokenList tokens = new TokenList(64);
-    for (int i = 0; i < pieces.size(); i++) {
-      boolean added = tokenize(pieces.get(i), addedIds.get(i), tokens);
-      if (!added && tokens.length >= limit) {
-        break;
-      }
-    }
     tokens.setTypes(typeId);
     return tokens;
-  }
-
-  private TokenList fromTheEnd(
-      List<NormalizedText> pieces, List<Integer> addedIds, int typeId, int limit) {
-    List<TokenList> parts = new ArrayList<>();
-    int count = 0;
-    for (int i = pieces.size() - 1; i >= 0; i--) {
-      TokenList part = new TokenList(8);
-      boolean added = tokenize(pieces.get(i), addedIds.get(i), part);
-      parts.add(part);
-      count += part.length;
-      if (!added && count >= limit) {
-        break;
-      }
-    }
-    TokenList tokens = new TokenList(count);
-    for (int i = parts.size() - 1; i >= 0; i--) {
-      tokens.append(parts.get(i));
-    }
-    tokens.setTypes(typeId);
-    return tokens;
-  }
-
-  /** Adds the tokens of a piece; says whether it is an added token. */
-  private boolean tokenize(NormalizedText piece, Integer addedId, TokenList out) {
-    if (addedId != null) {
-      out.add(addedId, piece, 0, piece.length());
-    } else if (piece.length() > 0) {
-      model.tokenize(piece, out);
-    }
-    return addedId != null;
   }
 }

@@ -11,19 +11,11 @@ final class Truncation {
   }
 
   private final Strategy strategy;
-  final boolean keepsLast;
+  private final boolean keepsLast;
 
   Truncation(Strategy strategy, boolean keepsLast) {
     this.strategy = strategy;
     this.keepsLast = keepsLast;
-  }
-
-  /**
-   * How many tokens of a sequence are made at least: the rest of a longer text is not looked at.
-   * The limit counts the special tokens too, as in the crate.
-   */
-  int sequenceLimit(int limit, boolean first) {
-    return strategy == Strategy.ONLY_SECOND && first ? Integer.MAX_VALUE : limit;
   }
 
   /**

@@ -7,10 +7,10 @@ import java.util.zip.Inflater;
  * What the tokenizers know of Unicode.
  *
  * <p>Neither {@link Character} nor {@link java.text.Normalizer} is asked: their Unicode is that of
- * the phone's release (8 on Android 7, 15 on Android 14), and models were trained with the
- * versions that Hugging Face's tokenizers are built with, 9 for normal forms and categories and
- * newer ones for letters and lower case. The tables are theirs, so the same text gives the same
- * tokens on every phone.
+ * the phone's release (8 on Android 7, 15 on Android 14), and models were trained with the versions
+ * that Hugging Face's tokenizers are built with, 9 for normal forms and categories and newer ones
+ * for letters and lower case. The tables are theirs, so the same text gives the same tokens on
+ * every phone.
  */
 final class UnicodeTables {
 

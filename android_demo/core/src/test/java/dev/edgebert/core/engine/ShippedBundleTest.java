@@ -26,7 +26,7 @@ public class ShippedBundleTest {
     int rows = 0;
     double largest = 0;
     Bundle bundle = Bundle.open(new FolderFiles(TestBundle.folder()));
-    try (Classifier classifier = new Classifier(bundle, new Engines(new OnnxEngine()), 1);
+    try (Classifier classifier = new Classifier(bundle, new Engines(new OnnxEngine()), "onnx", 1);
         BufferedReader lines =
             Files.newBufferedReader(TestBundle.expected().toPath(), StandardCharsets.US_ASCII)) {
       for (String line = lines.readLine(); line != null; line = lines.readLine()) {
