@@ -7,15 +7,15 @@
 # Everything else comes from Maven and npm through their clients.
 #
 #   EDGEBERT   how to call edgebert         [uv run --project .. edgebert]
-#   PYTHON     a Python that imports it and has the app's version of onnxruntime
-#              [uv run --project .. --with onnxruntime==1.29.0 python]
+#   PYTHON     a Python that imports it, jsonschema, and the app's version of onnxruntime
+#              [uv run --project .. --with onnxruntime==1.29.0 --with jsonschema==4.26.0 python]
 #   BUNDLE     a bundle that is built       [builds the shipped ALBERT for android-arm64]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 EDGEBERT=${EDGEBERT:-uv run --project .. edgebert}
 # The same version on both sides: int8 rounds near ties differently from version to version.
-PYTHON=${PYTHON:-uv run --project .. --with onnxruntime==1.29.0 python}
+PYTHON=${PYTHON:-uv run --project .. --with onnxruntime==1.29.0 --with jsonschema==4.26.0 python}
 BUILD=$PWD/build
 BUNDLE=${BUNDLE:-$BUILD/bundle}
 PACKAGE=dev.edgebert.demo
@@ -43,7 +43,13 @@ step "bundle, and the labels that the app must give"
 if [ "$BUNDLE" = "$BUILD/bundle" ]; then
   $EDGEBERT build --model albert --target android-arm64 --out "$BUNDLE" >/dev/null
 fi
-[ -n "${SKIP:-}" ] || $PYTHON ci/expected_labels.py "$BUNDLE" "$BUILD/expected.jsonl"
+$PYTHON ci/expected_labels.py "$BUNDLE" "$BUILD/expected.jsonl"
+
+step "values for the tokenizers"
+VALUES=core/target/tokenizer-values
+if [ ! -f $VALUES/texts.jsonl ] || [ -n "$(find ci -name '*.py' -newer $VALUES/texts.jsonl)" ]; then
+  $PYTHON ci/tokenizer_values.py $VALUES >&2
+fi
 
 step "tools"
 mvn -q -B --strict-checksums -f ci/tools.pom.xml dependency:build-classpath \
@@ -93,7 +99,8 @@ android_resource_apk=$BUILD/base.apk
 END
 
 step "compile and test"
-mvn -q -B --strict-checksums ${MAVEN_ARGUMENTS:-} -Dbundle.dir="$BUNDLE" test >&2
+mvn -q -B --strict-checksums -Dbundle.dir="$BUNDLE" test >&2
+$PYTHON ci/check_measurements.py core/target/{golden,measurement,failed}.json >&2
 
 step "dex"
 rm -rf "$BUILD/dex" && mkdir -p "$BUILD/dex"
