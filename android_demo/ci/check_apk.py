@@ -1,7 +1,7 @@
 """Hold an APK to what the app promises; `python ci/check_apk.py APK BADGING`.
 
-BADGING is what `aapt2 dump badging` says. Libraries and models must lie in it as they are, at 16 KB
-pages (https://developer.android.com/guide/practices/page-sizes), and no permission may be asked for.
+BADGING is what `aapt2 dump badging` says. Libraries and models must lie in the APK as they are, at
+16 KB pages (https://developer.android.com/guide/practices/page-sizes); no permission is asked for.
 """
 
 import struct

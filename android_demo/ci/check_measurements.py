@@ -1,4 +1,4 @@
-"""Hold results of the app to measurement.schema.json; `python ci/check_measurements.py FILE ...`."""
+"""Hold results of the app to measurement.schema.json: `check_measurements.py FILE ...`."""
 
 import json
 import sys

@@ -1,6 +1,6 @@
 """Write the label that `edgebert predict` gives each row of the shipped test split, for the app.
 
-`python ci/expected_labels.py BUNDLE OUT`: OUT gets a JSON line a row, with `text`, `label`, `score`.
+`expected_labels.py BUNDLE OUT`: OUT gets a JSON line a row, with `text`, `label`, `score`.
 """
 
 import json

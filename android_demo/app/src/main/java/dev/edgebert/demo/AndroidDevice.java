@@ -26,12 +26,12 @@ final class AndroidDevice implements Device {
   };
   private static final File PROCESSORS = new File("/sys/devices/system/cpu");
 
-  private final Context context;
+  private final DemoApp app;
   private final DeviceKind kind = kind();
   private volatile boolean leftForeground;
 
-  AndroidDevice(Context context) {
-    this.context = context;
+  AndroidDevice(DemoApp app) {
+    this.app = app;
   }
 
   /** Tells that the app is no longer seen. */
@@ -41,7 +41,7 @@ final class AndroidDevice implements Device {
 
   @Override
   public boolean leftForeground() {
-    return leftForeground;
+    return leftForeground || !app.isSeen();
   }
 
   static DeviceKind kind() {
@@ -93,9 +93,9 @@ final class AndroidDevice implements Device {
     if (kind == DeviceKind.HOST) {
       return new DeviceState(null, null, null, null, null, null);
     }
-    PowerManager power = (PowerManager) context.getSystemService(Context.POWER_SERVICE);
+    PowerManager power = (PowerManager) app.getSystemService(Context.POWER_SERVICE);
     Intent battery =
-        context.registerReceiver(null, new IntentFilter(Intent.ACTION_BATTERY_CHANGED));
+        app.registerReceiver(null, new IntentFilter(Intent.ACTION_BATTERY_CHANGED));
     Integer percent = null;
     Double celsius = null;
     Boolean charging = null;

@@ -14,7 +14,9 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
 
-/** The bundles on this device: pushed by adb, picked, or in the app. Of one name the first counts. */
+/**
+ * The bundles on this device: pushed by adb, picked, or in the app. Of one name the first counts.
+ */
 final class Bundles {
   private static final String CHOSEN = "bundle";
 

@@ -19,9 +19,9 @@ public final class DemoApp extends Application {
   private Results results;
   private Texts texts;
   private Engines engines;
-  private MeasureRun run;
+  private volatile MeasureRun run;
   private boolean runLost;
-  private int started;
+  private volatile int started;
 
   static DemoApp of(Context context) {
     return (DemoApp) context.getApplicationContext();
@@ -95,10 +95,16 @@ public final class DemoApp extends Application {
     return lost;
   }
 
+  /** Whether a screen of the app is seen. */
+  boolean isSeen() {
+    return started > 0;
+  }
+
   AppInfo info() {
     boolean debug = (getApplicationInfo().flags & ApplicationInfo.FLAG_DEBUGGABLE) != 0;
     try {
-      return new AppInfo(getPackageManager().getPackageInfo(getPackageName(), 0).versionName, debug);
+      String version = getPackageManager().getPackageInfo(getPackageName(), 0).versionName;
+      return new AppInfo(version, debug);
     } catch (PackageManager.NameNotFoundException error) {
       throw new IllegalStateException(error); // this package is installed, it runs
     }

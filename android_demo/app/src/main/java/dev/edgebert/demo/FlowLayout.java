@@ -5,7 +5,10 @@ import android.util.AttributeSet;
 import android.view.View;
 import android.view.ViewGroup;
 
-/** Children beside each other, and in a new line where there is no room: large fonts do not overlap. */
+/**
+ * Children beside each other, and in a new line where there is no room: large fonts do not
+ * overlap.
+ */
 public final class FlowLayout extends ViewGroup {
   private final int gap = Math.round(8 * getResources().getDisplayMetrics().density);
 

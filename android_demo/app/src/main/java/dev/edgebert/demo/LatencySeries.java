@@ -4,8 +4,8 @@ import dev.edgebert.core.statistics.Statistics;
 import java.util.Arrays;
 
 /**
- * Latencies for a chart: at most so many points, each the median and the highest of an equal number of
- * inferences. When it is full, neighbors are joined and each point stands for twice as many.
+ * Latencies for a chart: at most so many points, each the median and the highest of an equal number
+ * of inferences. When it is full, neighbors are joined and each point stands for twice as many.
  */
 final class LatencySeries {
   static final int MOST_POINTS = 240;

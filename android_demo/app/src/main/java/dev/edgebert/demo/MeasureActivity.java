@@ -22,8 +22,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Measure, and watch. The run belongs to {@link DemoApp}: turning the phone or taking a call does not
- * end it.
+ * Measure, and watch. The run belongs to {@link DemoApp}: turning the phone or taking a call does
+ * not end it.
  *
  * <p>The shell may start this with a run to make, see {@link MeasureRequest#read}.
  */

@@ -59,9 +59,9 @@ final class MeasureRequest {
   }
 
   /**
-   * Reads an intent: {@code --es bundle NAME --es mode golden|measure|rows --es result FILE}, and where
-   * wanted {@code --es format onnx|tflite --ei threads N}; for {@code measure} also {@code --ei tokens
-   * N --ei runs N --ei warmups N --ei sustained SECONDS --es compare NAME}.
+   * Reads an intent: {@code --es bundle NAME --es mode golden|measure|rows --es result FILE}, and
+   * where wanted {@code --es format onnx|tflite --ei threads N}; for {@code measure} also {@code
+   * --ei tokens N --ei runs N --ei warmups N --ei sustained SECONDS --es compare NAME}.
    *
    * @throws IllegalArgumentException with the extra that is wrong
    */

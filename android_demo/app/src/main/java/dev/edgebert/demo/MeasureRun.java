@@ -1,6 +1,7 @@
 package dev.edgebert.demo;
 
 import android.util.Log;
+import dev.edgebert.core.measure.Job;
 import dev.edgebert.core.measure.Measurer;
 import dev.edgebert.core.measure.Progress;
 import dev.edgebert.core.measure.Result;
@@ -85,7 +86,7 @@ final class MeasureRun implements RunListener {
       result = found;
       end = found.error() == null ? Progress.Phase.DONE : Progress.Phase.FAILED;
     } catch (CancelledException stopped) {
-      saveError = null;
+      tellOfStop();
     } catch (IOException | RuntimeException | Error error) {
       Log.e("edgebert", "the run ended", error);
       saveError = String.valueOf(error.getMessage());
@@ -117,6 +118,19 @@ final class MeasureRun implements RunListener {
     ResultFile.write(file, found.json());
   }
 
+  /** Whoever waits at the other end of adb need not wait longer. */
+  private void tellOfStop() {
+    if (request.result == null) {
+      return;
+    }
+    Job job = request.job;
+    try {
+      save(Result.refused(job.kind(), job.bundle, app.info(), device, "stopped on the device"));
+    } catch (IOException error) {
+      saveError = error.getMessage();
+    }
+  }
+
   private void finish(Progress.Phase end) {
     toldAt = 0;
     progress(new Progress(end, 1, 0, ""));
@@ -143,7 +157,7 @@ final class MeasureRun implements RunListener {
         ResultFile.writeLine(file, now.json());
       }
     } catch (IOException full) {
-      saveError = full.getMessage(); // the run goes on; saving its result will tell
+      Log.w("edgebert", "cannot tell the progress", full); // saving the result will tell
     }
   }
 

@@ -47,7 +47,8 @@ public final class ResultsActivity extends Screen {
       } catch (IOException | ClassCastException | NullPointerException damaged) {
         // Written whole by this app; another hand has changed it.
         show(card.findViewById(R.id.heading), file.getName());
-        show(card.findViewById(R.id.warning), getString(R.string.problem_unreadable, file.getName()));
+        String unreadable = getString(R.string.problem_unreadable, file.getName());
+        show(card.findViewById(R.id.warning), unreadable);
         card.findViewById(R.id.share).setVisibility(View.GONE);
       }
       card.findViewById(R.id.delete)

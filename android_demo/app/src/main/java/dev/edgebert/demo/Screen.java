@@ -16,7 +16,9 @@ import android.widget.ImageView;
 import android.widget.TextView;
 import java.util.Locale;
 
-/** What every screen has: a title, content that scrolls, the bar that leads to the other screens. */
+/**
+ * What every screen has: a title, content that scrolls, the bar that leads to the other screens.
+ */
 abstract class Screen extends Activity {
   private static final Class<?>[] SCREENS = {
     MainActivity.class, MeasureActivity.class, ResultsActivity.class, BundlesActivity.class

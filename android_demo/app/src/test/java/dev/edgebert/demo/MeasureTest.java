@@ -140,6 +140,15 @@ public class MeasureTest extends ScreenTest {
   }
 
   @Test
+  public void adbIsToldOfAStop() throws Exception {
+    app().start(new MeasureRequest(Job.measure(BUNDLE, null, LONG), null, "stopped"));
+    app().run().stop();
+    Waiting.until(() -> !app().isMeasuring());
+    Map<?, ?> result = Results.read(app().results().pulled("stopped"));
+    assertEquals("stopped on the device", result.get("error"));
+  }
+
+  @Test
   public void aCallDuringARunIsNoted() throws Exception {
     ActivityController<MeasureActivity> controller =
         Robolectric.buildActivity(MeasureActivity.class).setup();

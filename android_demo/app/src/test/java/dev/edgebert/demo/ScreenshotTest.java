@@ -17,7 +17,10 @@ import org.junit.Test;
 import org.robolectric.Robolectric;
 import org.robolectric.RuntimeEnvironment;
 
-/** A picture of each screen, in light and dark, with large fonts, in Chinese; for people to look at. */
+/**
+ * A picture of each screen, in light and dark, with large fonts, in Chinese; for people to look
+ * at.
+ */
 public class ScreenshotTest extends ScreenTest {
   private static final String TEXT = "transfer ten dollars from checking to my savings account";
 
@@ -103,7 +106,8 @@ public class ScreenshotTest extends ScreenTest {
       assertNothingOverlaps(child, where);
       for (int two = one + 1; two < group.getChildCount(); two++) {
         View other = group.getChildAt(two);
-        boolean seen = child.getVisibility() == View.VISIBLE && other.getVisibility() == View.VISIBLE;
+        boolean seen = child.getVisibility() == View.VISIBLE;
+        seen &= other.getVisibility() == View.VISIBLE;
         boolean apart =
             child.getBottom() <= other.getTop()
                 || other.getBottom() <= child.getTop()

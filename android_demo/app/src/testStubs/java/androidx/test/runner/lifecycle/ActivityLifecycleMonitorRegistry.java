@@ -1,6 +1,8 @@
 package androidx.test.runner.lifecycle;
 
-/** Stands in for the class of this name in androidx.test:monitor, as far as Robolectric calls it. */
+/**
+ * Stands in for the class of this name in androidx.test:monitor, as far as Robolectric calls it.
+ */
 public final class ActivityLifecycleMonitorRegistry {
   private ActivityLifecycleMonitorRegistry() {}
 

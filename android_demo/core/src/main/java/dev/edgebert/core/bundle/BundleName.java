@@ -8,7 +8,10 @@ public final class BundleName {
 
   private BundleName() {}
 
-  /** Whether a name is a plain file name: no separator, no leading dot, 100 ASCII characters at most. */
+  /**
+   * Whether a name is a plain file name: no separator, no leading dot, 100 ASCII characters at
+   * most.
+   */
   public static boolean isPlain(String name) {
     return name != null && PLAIN.matcher(name).matches();
   }

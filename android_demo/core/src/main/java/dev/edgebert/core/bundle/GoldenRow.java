@@ -2,7 +2,9 @@ package dev.edgebert.core.bundle;
 
 import java.util.List;
 
-/** One line of golden.jsonl: a text with the token ids and logits by which a device proves itself. */
+/**
+ * One line of golden.jsonl: a text with the token ids and logits by which a device proves itself.
+ */
 public final class GoldenRow {
   public final String text;
 

@@ -2,6 +2,7 @@ package dev.edgebert.core.measure;
 
 import dev.edgebert.core.bundle.Bundle;
 import dev.edgebert.core.bundle.BundleException;
+import dev.edgebert.core.bundle.BundleException.Problem;
 import dev.edgebert.core.bundle.GoldenRow;
 import dev.edgebert.core.bundle.Manifest;
 import dev.edgebert.core.bundle.TextRow;
@@ -16,7 +17,9 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** One run: the golden texts, the tokenizer, the model at each thread count, and a sustained run. */
+/**
+ * One run: the golden texts, the tokenizer, the model at each thread count, and a sustained run.
+ */
 public final class Measurer {
   /** Files that are compared take so many turns, so that heat slows all alike. */
   private static final int TURNS = 5;
@@ -94,6 +97,8 @@ public final class Measurer {
         tell(Phase.GOLDEN, 0, classifier.model().file);
         rows = bundle.golden(classifier.model().format);
         result.golden(GoldenCheck.run(classifier, rows, listener));
+      } else if (settings == null) {
+        throw new BundleException(Problem.DAMAGED, Bundle.GOLDEN);
       } else {
         result.invalidate("the bundle has no golden texts");
       }

@@ -59,7 +59,12 @@ final class TimedModel implements AutoCloseable {
     long start = System.nanoTime();
     session = source.engine.load(source.bytes, threads, source.padId, source.padsLeft);
     loadMs = (System.nanoTime() - start) / 1e6;
-    firstRunMs = runMs();
+    try {
+      firstRunMs = runMs();
+    } catch (BundleException error) {
+      session.close();
+      throw error;
+    }
     peak(device.state());
   }
 
