@@ -86,10 +86,11 @@ final class MeasureRun implements RunListener {
       result = found;
       end = found.error() == null ? Progress.Phase.DONE : Progress.Phase.FAILED;
     } catch (CancelledException stopped) {
-      tellOfStop();
+      tellAdb("stopped on the device");
     } catch (IOException | RuntimeException | Error error) {
       Log.e("edgebert", "the run ended", error);
       saveError = String.valueOf(error.getMessage());
+      tellAdb(saveError);
     } finally {
       finish(end);
     }
@@ -119,15 +120,15 @@ final class MeasureRun implements RunListener {
   }
 
   /** Whoever waits at the other end of adb need not wait longer. */
-  private void tellOfStop() {
+  private void tellAdb(String reason) {
     if (request.result == null) {
       return;
     }
     Job job = request.job;
     try {
-      save(Result.refused(job.kind(), job.bundle, app.info(), device, "stopped on the device"));
+      save(Result.refused(job.kind(), job.bundle, app.info(), device, reason));
     } catch (IOException error) {
-      saveError = error.getMessage();
+      Log.w("edgebert", "cannot write a result", error);
     }
   }
 

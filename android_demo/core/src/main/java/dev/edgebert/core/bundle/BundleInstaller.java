@@ -19,6 +19,7 @@ public final class BundleInstaller implements AutoCloseable {
 
   private final File partial;
   private final File folder;
+  private final long reserveBytes;
   private int files;
 
   /**
@@ -27,6 +28,11 @@ public final class BundleInstaller implements AutoCloseable {
    * @throws BundleException BAD_NAME, UNREADABLE
    */
   public BundleInstaller(File bundles, String name) throws BundleException {
+    this(bundles, name, RESERVE_BYTES);
+  }
+
+  BundleInstaller(File bundles, String name, long reserveBytes) throws BundleException {
+    this.reserveBytes = reserveBytes;
     folder = new File(bundles, BundleName.check(name));
     partial = new File(bundles, "." + name + PARTIAL);
     delete(partial);
@@ -63,7 +69,7 @@ public final class BundleInstaller implements AutoCloseable {
     byte[] buffer = new byte[1 << 16];
     try (FileOutputStream out = new FileOutputStream(file)) {
       for (int count = stream.read(buffer); count >= 0; count = stream.read(buffer)) {
-        if (partial.getUsableSpace() < RESERVE_BYTES + count) {
+        if (partial.getUsableSpace() - count < reserveBytes) {
           throw new BundleException(Problem.NO_SPACE, folder.getName());
         }
         out.write(buffer, 0, count);

@@ -91,6 +91,17 @@ public class BundleTest {
   }
 
   @Test
+  public void aFullDeviceIsToldBeforeItIsFull() throws Exception {
+    File bundles = temporary.newFolder("bundles");
+    try (BundleInstaller installer = new BundleInstaller(bundles, "picked", Long.MAX_VALUE)) {
+      BundleException error =
+          assertThrows(BundleException.class, () -> installer.addZip(zip("", null)));
+      assertEquals(Problem.NO_SPACE, error.problem());
+    }
+    assertEquals(0, bundles.list().length);
+  }
+
+  @Test
   public void anArchiveCannotWriteElsewhere() throws Exception {
     File bundles = temporary.newFolder("bundles");
     try (BundleInstaller installer = new BundleInstaller(bundles, "picked")) {
