@@ -117,6 +117,8 @@ def validate(
     data: str | None = None,
     runner: str = "local",
     max_drop: float | None = None,
+    formats: "tuple[Format, ...]" = (),
+    rows: int | None = None,
     show: bool = False,
     debug: bool = False,
 ) -> "Validation":
@@ -127,6 +129,8 @@ def validate(
         data: a file, a folder or a shipped data set's name; None: what the bundle was built with.
         runner: where it is run.
         max_drop: largest drop of the task metric; None: the bundle's own limit.
+        formats: the model files; empty: all.
+        rows: most test rows; None: those of the build, of an emulated runner a sample.
         show: report progress on standard error.
         debug: let the libraries print.
 
@@ -138,11 +142,16 @@ def validate(
     from edgebert.pipeline.validation import validate_bundle
 
     with _progress(show, debug) as progress:
-        return validate_bundle(bundle, data, runner, max_drop, progress)
+        return validate_bundle(bundle, data, runner, max_drop, progress, formats, rows)
 
 
 def measure(
-    bundle: Path, *, runner: str = "local", threads: int | None = None, runs: int = 50
+    bundle: Path,
+    *,
+    runner: str = "local",
+    threads: int | None = None,
+    runs: int = 50,
+    formats: "tuple[Format, ...]" = (),
 ) -> "tuple[Measurement, ...]":
     """Latency, load time and peak memory of each model file of a bundle.
 
@@ -153,7 +162,7 @@ def measure(
     from edgebert.pipeline.bundle import Bundle
     from edgebert.pipeline.stages.measure import measure_bundle
 
-    return measure_bundle(Bundle.open(bundle), runner, threads, runs)
+    return measure_bundle(Bundle.open(bundle), runner, threads, runs, formats)
 
 
 def predict(

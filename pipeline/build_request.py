@@ -25,6 +25,7 @@ class BuildRequest:
         overrides: `stage.key=value` settings over the recipe's.
         validate: False builds without data and without proof.
         allow_pickle: read pytorch_model.bin where there is no model.safetensors.
+        validate_on: runners that the finished bundle is validated on too.
         init_random: build a catalogue entry at its real size with made-up weights.
     """
 
@@ -41,6 +42,7 @@ class BuildRequest:
     validate: bool = True
     allow_pickle: bool = False
     init_random: bool = False
+    validate_on: tuple[str, ...] = ()
 
     def command_line(self) -> str:
         """The command that makes the same bundle again; where it goes is not part of it."""
@@ -54,6 +56,7 @@ class BuildRequest:
             ("--max-latency", self.max_latency_ms),
             *(("--format", format) for format in self.formats),
             *(("--set", override) for override in self.overrides),
+            *(("--validate-on", runner) for runner in self.validate_on),
             ("--init", "random" if self.init_random else None),
         ]
         words = [str(word) for pair in pairs if pair[1] is not None for word in pair]

@@ -52,6 +52,7 @@ class Build:
 
     def run(self, out: Path) -> None:
         """Run every stage and write the bundle to `out`."""
+        from edgebert.pipeline.device_proof import DeviceProof
         from edgebert.pipeline.stages.bundle import BundleInputs, write_bundle
         from edgebert.pipeline.stages.golden import Golden
         from edgebert.pipeline.stages.load import count_parameters
@@ -115,8 +116,17 @@ class Build:
                 command=plan.command,
                 notes=tuple(self.notes),
                 random_weights=plan.source.random_weights,
+                original=self.original,
             )
             write_bundle(found, out)
+        if plan.validate_on:
+            DeviceProof(
+                plan,
+                self.runs,
+                lambda format, name: self.quantize(
+                    checkpoint, format, name, self.export(checkpoint, format), calibration
+                ),
+            )(found, out)
 
     def load(self) -> Checkpoint:
         """The checkpoint, checked, in the form that every stage reads."""

@@ -39,7 +39,7 @@ LIBRARIES = (
     "transformers",
 )
 _DONE = "stage.json"
-_RESULT = re.compile(r"\.?[0-9a-f]{32}(\.lock|\.\d+\.(partial|older))?")
+_RESULT = re.compile(r"\.?[0-9a-f]{32}(\.lock|\.jsonl|\.\d+\.(partial|older))?")
 _ELSEWHERE = "put the cache elsewhere with EDGEBERT_CACHE"
 
 
@@ -88,6 +88,11 @@ class Cache:
     def folder(self, key: str) -> Path:
         """Where the result of that key is, or will be."""
         return self.root / key[:32]
+
+    def growing(self, key: str) -> Path:
+        """A file beside the results that grows line by line and outlives a broken connection."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        return self.root / f"{key[:32]}.jsonl"
 
     def run(self, key: str, make: Callable[[Path], object]) -> Path:
         """The folder with the result of `key`; `make` fills it where it is not there yet.

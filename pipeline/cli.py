@@ -20,6 +20,16 @@ def _json_option(command: Command) -> Command:
     )(command)
 
 
+def _formats_option(command: Command) -> Command:
+    return click.option(
+        "--format",
+        "formats",
+        multiple=True,
+        type=click.Choice(["onnx", "tflite"]),
+        help="Only this format.",
+    )(command)
+
+
 def _print_json(value: Any) -> None:
     click.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
@@ -54,13 +64,7 @@ def main(context: click.Context, debug: bool) -> None:
     type=float,
     help="Longest median latency in ms, measured here.",
 )
-@click.option(
-    "--format",
-    "formats",
-    multiple=True,
-    type=click.Choice(["onnx", "tflite"]),
-    help="Only this format.",
-)
+@_formats_option
 @click.option(
     "--set",
     "overrides",
@@ -68,10 +72,11 @@ def main(context: click.Context, debug: bool) -> None:
     metavar="STAGE.KEY=VALUE",
     help="Override a recipe setting.",
 )
-@click.option("--no-validate", is_flag=True, help="Build without data and without proof.")
 @click.option(
-    "--allow-pickle", is_flag=True, help="Read pytorch_model.bin where there is nothing else."
+    "--validate-on", multiple=True, metavar="RUNNER", help="Validate there too, qemu:cortex-a76."
 )
+@click.option("--no-validate", is_flag=True, help="Build without data and without proof.")
+@click.option("--allow-pickle", is_flag=True, hidden=True)  # the refusal of a pickle names it
 @click.option(
     "--init",
     type=click.Choice(["random"]),
@@ -161,23 +166,15 @@ def distill(
 @click.option("--data", help="Other labeled rows than those it was built with.")
 @click.option("--on", "runner", default="local", show_default=True, help="Where to run it.")
 @click.option("--max-drop", type=float, help="Largest drop of the task metric. [the bundle's]")
+@click.option("--rows", type=click.IntRange(min=1), help="Most test rows. [all; emulated 100]")
+@_formats_option
 @_json_option
 @click.pass_obj
-def validate(
-    debug: bool,
-    /,
-    bundle: Path,
-    data: str | None,
-    runner: str,
-    max_drop: float | None,
-    as_json: bool,
-) -> None:
+def validate(debug: bool, /, bundle: Path, as_json: bool, **asked: Any) -> None:
     """Measure the drift of a bundle again."""
     from edgebert import pipeline
 
-    result = pipeline.validate(
-        bundle, data=data, runner=runner, max_drop=max_drop, show=True, debug=debug
-    )
+    result = pipeline.validate(bundle, **asked, show=True, debug=debug)
     _print_json(result.describe()) if as_json else click.echo(result.text())
     sys.exit(0 if result.passed else 1)
 
@@ -191,12 +188,13 @@ def validate(
 @click.option(
     "--runs", type=click.IntRange(min=1), default=50, show_default=True, help="Timed runs."
 )
+@_formats_option
 @_json_option
-def measure(bundle: Path, runner: str, threads: int | None, runs: int, as_json: bool) -> None:
+def measure(bundle: Path, as_json: bool, **asked: Any) -> None:
     """Measure latency, load time and peak memory."""
     from edgebert import pipeline
 
-    results = pipeline.measure(bundle, runner=runner, threads=threads, runs=runs)
+    results = pipeline.measure(bundle, **asked)
     if as_json:
         _print_json([result.model_dump(mode="json") for result in results])
         return

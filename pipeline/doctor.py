@@ -52,7 +52,7 @@ class Check:
 
 def examine() -> list[Check]:
     """Look at everything a build needs."""
-    return [_python(), *_libraries(), _cpu(), _memory(), _cache(), _hub()]
+    return [_python(), *_libraries(), _cpu(), _memory(), _cache(), _hub(), *_userlands()]
 
 
 def fix(name: str) -> Check:
@@ -134,6 +134,23 @@ def _cache() -> Check:
         cure=f"free {BUILD_DISK_GB:g} GB, or put the cache elsewhere with EDGEBERT_CACHE",
         fix=Cache().clear,
     )
+
+
+def _userlands() -> list[Check]:
+    """The emulated machines of `--on qemu:CPU`, one check each."""
+    from edgebert.pipeline.runners.userland import userlands
+
+    return [
+        Check(
+            one.name,
+            f"{one.folder}" if one.ready else f"not set up ({one.serves})",
+            one.ready,
+            needed=False,
+            cure=f"`edgebert doctor --fix {one.name}` sets it up ({one.cost})",
+            fix=one.set_up,
+        )
+        for one in userlands().values()
+    ]
 
 
 def _hub() -> Check:

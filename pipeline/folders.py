@@ -48,7 +48,8 @@ def replace_folder(
         staging.mkdir()
         yield staging
         for file in staging.rglob("*"):
-            _sync(file)
+            if not file.is_symlink():  # it may point to nothing
+                _sync(file)
         _sync(staging)
         if out.exists():
             may_replace(out)

@@ -41,6 +41,7 @@ class Plan:
         limits: of the gates.
         out: where the bundle goes.
         command: the command line that makes this build again.
+        validate_on: runners that the finished bundle is validated on too.
     """
 
     source: Source
@@ -52,6 +53,7 @@ class Plan:
     limits: Limits
     out: Path
     command: str
+    validate_on: tuple[str, ...] = ()
 
     @property
     def settings(self) -> tuple[object, ...]:
@@ -246,6 +248,7 @@ def make_plan(request: BuildRequest) -> Plan:
         limits=limits,
         out=request.out or Path("artifacts") / f"{source.name}-{target.name}",
         command=request.command_line(),
+        validate_on=request.validate_on,
     )
     check_plan(plan)
     return plan

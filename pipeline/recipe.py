@@ -106,6 +106,8 @@ class QuantizeSettings(_Stage):
         scheme: a scheme's name, or `auto`: the target's candidates in their order, the first that
             passes.
         candidates: what `auto` tries in place of the target's own; empty: the target's.
+        exhaustive: try the candidates after the first that passes too, so that the report compares
+            them.
         fp32_layers: layers that are left in fp32, by the checkpoint's names or patterns of them
             (`*` stands for anything); or `auto`: where a scheme drops too much, as few of its
             costliest layers as hold the limit on the dev rows.
@@ -116,6 +118,7 @@ class QuantizeSettings(_Stage):
 
     scheme: str = AUTO
     candidates: tuple[str, ...] = ()
+    exhaustive: bool = False
     fp32_layers: Annotated[Literal["auto"] | tuple[str, ...], BeforeValidator(_check_layers)] = ()
     fp32_share: float = Field(default=0.5, gt=0, le=1)
     sensitivity_rows: int = Field(default=128, ge=1)
@@ -127,11 +130,13 @@ class ValidateSettings(_Stage):
     Attributes:
         dev_rows: most rows of the dev split that a scheme is chosen by; 0: all.
         test_rows: most rows of the test split that the verdict is given on; 0: all.
+        device_rows: most of them that an emulated machine is asked for (`--validate-on`).
         seed: of the draws and of the bootstrap.
     """
 
     dev_rows: int = Field(default=500, ge=0)
     test_rows: int = Field(default=0, ge=0)
+    device_rows: int = Field(default=100, ge=1)
     seed: Seed = 0
 
 

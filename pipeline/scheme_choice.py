@@ -55,7 +55,7 @@ class SchemeChoice:
             attempts.append(self._attempt(name, layers))
             if not attempts[-1].passed:
                 attempts += self._mixed(name, attempts[-1])
-            if attempts[-1].passed:
+            if attempts[-1].passed and not self.build.plan.recipe.quantize.exhaustive:
                 break
         built = [attempt for attempt in attempts if attempt.model is not None]
         if not built:
@@ -64,7 +64,8 @@ class SchemeChoice:
                 f"tried: {', '.join(names)}",
                 "choose one with --set quantize.scheme=NAME",
             )
-        kept = built[-1] if built[-1].passed else min(built, key=lambda attempt: attempt.drop)
+        least = min(built, key=lambda attempt: attempt.drop)
+        kept = next((attempt for attempt in built if attempt.passed), least)
         if not kept.passed:
             self.build.notes.append(
                 f"no scheme that was tried for {self.format} holds the limits on the dev rows: "

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from edgebert.pipeline.drift import DriftReport, Gate, Trial
+from edgebert.pipeline.machines import MachineDrift
 from edgebert.pipeline.stages.measure import Measurement
 from edgebert.pipeline.stages.report import Report
 
@@ -19,6 +20,7 @@ def summarize(report: Report, bundle: Path) -> str:
         if size.file in measured:
             lines.append(f"  {'':<13} {_speed(measured[size.file])}")
         lines += [f"  {'':<13} {line}" for line in _fp32_lines(report.trials, size.scheme)]
+    lines += [f"  {one.format:<13} {one.text()}" for one in report.machines]
     lines += failed_lines(report.gates)
     return "\n".join([*lines, f"  {'report':<13} {bundle / 'report.html'}"])
 
@@ -44,6 +46,15 @@ def drift_lines(drift: DriftReport) -> list[str]:
             f"{drift.cosine_mean:.4f} mean, {drift.cosine_min:.4f} lowest ({drift.runtime})"
         )
     return lines
+
+
+def changed_labels(machines: MachineDrift) -> list[str]:
+    """The texts on which another machine says something else, a line each."""
+    return [
+        f"{one.text[:60]!r}: {one.here} here, {one.there} there"
+        for one in machines.worst
+        if one.here != one.there and machines.agreement is not None
+    ]
 
 
 def answer_text(answer: dict[str, Any]) -> str:

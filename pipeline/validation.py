@@ -9,11 +9,12 @@ from edgebert.pipeline.bundle import Bundle
 from edgebert.pipeline.cache import Cache
 from edgebert.pipeline.drift import DriftReport, Gate
 from edgebert.pipeline.gates import Limits, judge
+from edgebert.pipeline.machines import MachineDrift, judge_machines
 from edgebert.pipeline.progress import Progress
 from edgebert.pipeline.recipe import Recipe, ValidateSettings
 from edgebert.pipeline.runners import find_runner
 from edgebert.pipeline.source import find_source
-from edgebert.pipeline.summary import drift_lines, failed_lines
+from edgebert.pipeline.summary import changed_labels, drift_lines, failed_lines
 from edgebert.targets import Format
 from edgebert.targets.errors import InputError
 
@@ -25,12 +26,14 @@ class Validation:
     Attributes:
         bundle: its folder.
         drift: by format.
-        gates: the drift gate of each.
+        gates: the drift gate of each, and those of the machines.
+        machines: how far another machine is from this one; empty where it ran here.
     """
 
     bundle: Path
     drift: dict[Format, DriftReport]
     gates: tuple[Gate, ...]
+    machines: tuple[MachineDrift, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -46,6 +49,7 @@ class Validation:
             "drift": {
                 format: drift.model_dump(mode="json") for format, drift in self.drift.items()
             },
+            "machines": [one.model_dump(mode="json") for one in self.machines],
         }
 
     def text(self) -> str:
@@ -54,18 +58,28 @@ class Validation:
         for format, drift in self.drift.items():
             first, *others = [*drift_lines(drift), *(f"note: {note}" for note in drift.notes)]
             lines += [f"  {format:<8} {first}", *(f"  {'':<8} {line}" for line in others)]
+        for one in self.machines:
+            lines.append(f"  {one.format:<8} {one.text()}")
+            lines += [f"  {'':<8} {text}" for text in changed_labels(one)]
         return "\n".join([*lines, *failed_lines(self.gates)])
 
 
 def validate_bundle(
-    path: Path, data: str | None, runner: str, max_drop: float | None, progress: Progress
+    path: Path,
+    data: str | None,
+    runner: str,
+    max_drop: float | None,
+    progress: Progress,
+    formats: tuple[Format, ...] = (),
+    max_rows: int | None = None,
 ) -> Validation:
     """See `edgebert.pipeline.validate`."""
     from edgebert.pipeline.stages.load import Load
     from edgebert.pipeline.stages.reference import Reference, ReferenceLogits
     from edgebert.pipeline.stages.validate import Validate
+    from edgebert.pipeline.stages.validate_on import ValidateOn
 
-    find_runner(runner)
+    place = find_runner(runner)
     bundle = Bundle.open(path)
     manifest = bundle.manifest
     name = data or manifest.source.data
@@ -95,17 +109,29 @@ def validate_bundle(
         )
     # The rows of the build, so that the result can be compared with its own; of other data all.
     settings = ValidateSettings() if data else recipe.validate_
-    reference = Reference("test", settings.test_rows or None, settings.seed)
+    limit = max_rows or settings.test_rows or None
+    if place.emulated and max_rows is None:
+        limit = min(settings.device_rows, limit or settings.device_rows)
+    reference = Reference("test", limit, settings.seed)
     with progress.stage("reference test"):
         key = cache.key(reference, checkpoint.sha256, rows.sha256)
         folder = cache.run(key, lambda out: reference(checkpoint, rows, out))
     logits = ReferenceLogits(folder, "test")
     drift: dict[Format, DriftReport] = {}
     gates: list[Gate] = []
-    for format in bundle.formats:
-        with progress.stage(f"validate {format}"):
-            drift[format] = Validate(seed=settings.seed)(
-                checkpoint, bundle.model(format), rows, logits, bundle
-            )
+    machines: list[MachineDrift] = []
+    for format in formats or bundle.formats:
+        with progress.stage(f"validate {format}" + f" on {runner}" * (runner != "local")):
+            if runner == "local":
+                model, stage = bundle.model(format), Validate(seed=settings.seed)
+                drift[format] = stage(checkpoint, model, rows, logits, bundle)
+            else:
+                on_device = ValidateOn(place, settings.seed)
+                drift[format], apart = on_device(
+                    checkpoint, bundle, format, rows, logits, cache, progress
+                )
+                machines.append(apart)
         gates += judge(limits, format, drift[format], random_weights=manifest.random_weights)
-    return Validation(path, drift, tuple(gates))
+    for apart in machines:
+        gates += judge_machines(apart)
+    return Validation(path, drift, tuple(gates), tuple(machines))

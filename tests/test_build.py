@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from edgebert.pipeline.bundle import Bundle
+from edgebert.pipeline.stages.report import read_report
 from edgebert.targets import target_text
 
 FILES = {
@@ -125,6 +126,28 @@ def test_without_proof(edgebert: Any, quick: Any, tmp_path: Path) -> None:
     edgebert.expect_error(edgebert("validate", tmp_path / "bundle"), 2, "--data")
     other = edgebert("validate", tmp_path / "bundle", "--data", edgebert.data, "--max-drop", "0.5")
     assert other.returncode == 0, other.stderr
+
+
+def test_on_another_machine(edgebert: Any, quick: Any, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = edgebert.build(*quick, "--validate-on", "local", "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert "local: same label on 100.00 % of 60 texts" in done.stdout
+    report = read_report(out)
+    (found,) = report.machines
+    assert (found.format, found.runner, found.rows, found.available) == ("onnx", "local", 60, 60)
+    assert found.max_abs_logit == 0
+    names = {gate.name for gate in report.gates}
+    assert {"labels (onnx on local)", "cosine (onnx on local)", "drift (onnx on local)"} <= names
+    assert 'id="machines"' in (out / "report.html").read_text(encoding="utf-8")
+    assert "labels (onnx on local)" in (out / "junit.xml").read_text(encoding="utf-8")
+    assert "--validate-on local" in report.command
+    unknown = edgebert.build(*quick, "--validate-on", "cloud", "--out", tmp_path / "none")
+    edgebert.expect_error(unknown, 2, "unknown runner 'cloud'", "qemu:cortex-a76")
+    missing = edgebert.build(*quick, "--validate-on", "qemu:cortex-a76", "--out", tmp_path / "none")
+    edgebert.expect_error(missing, 3, "not set up", "edgebert doctor --fix qemu")
+    again = edgebert("validate", out, "--on", "qemu:cortex-a53")
+    edgebert.expect_error(again, 3, "not set up", "edgebert doctor --fix qemu")
 
 
 @pytest.mark.parametrize(

@@ -79,3 +79,22 @@ def test_without_train_texts_the_calibrated_candidates_are_left_out(
     only = dataclasses.replace(request, overrides=("quantize.scheme=static_wi8c_ai8",))
     with pytest.raises(InputError, match="no train split"):
         pipeline.build(only)
+
+
+def test_all_candidates_can_be_compared_and_the_first_that_passes_is_kept(
+    edgebert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EDGEBERT_CACHE", str(edgebert.cache))
+    names = ("dynamic_wi8c_afp32", "weight_only_wi8b128", "fp32")
+    request = pipeline.BuildRequest(
+        model=str(edgebert.model),
+        data=str(edgebert.data),
+        target="android-arm64",
+        max_drop=0.5,
+        formats=("onnx",),
+        overrides=(f"quantize.candidates={list(names)}", "quantize.exhaustive=true"),
+        out=tmp_path / "bundle",
+    )
+    trials = pipeline.build(request).report.trials
+    assert tuple(trial.scheme for trial in trials) == names
+    assert [trial.kept for trial in trials] == [True, False, False]

@@ -10,7 +10,8 @@ import pytest
 from edgebert.calibration.dataset import Row
 from edgebert.pipeline.artifact import Checkpoint
 from edgebert.pipeline.bundle import Bundle, SourceEntry
-from edgebert.pipeline.runners.local import LocalRunner
+from edgebert.pipeline.runners import Job
+from edgebert.pipeline.runners.local import local_runner
 from edgebert.pipeline.runtimes.run import Classifier, check
 from edgebert.pipeline.stages.bundle import BundleInputs, write_bundle
 from edgebert.pipeline.stages.export_onnx import ExportOnnx
@@ -85,7 +86,7 @@ def test_check_catches(
     result = check(bundle.path, Classifier(bundle.path, format))
     assert not result["passed"]
     assert any(fault in said for said in result["faults"]), result["faults"]
-    (answer,) = LocalRunner().run(["--bundle", bundle.path, "--check", "--format", format])
+    (answer,) = local_runner().run(Job("check", bundle.path, format))
     assert answer == result
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edgebert.pipeline.runners import find_runner
-from edgebert.pipeline.runners.local import LocalRunner
+from edgebert.pipeline.runners import Job, find_runner
+from edgebert.pipeline.runners.local import local_runner
 from edgebert.pipeline.stages.bundle import BundleInputs, write_bundle
 from edgebert.pipeline.stages.measure import measure, measure_bundle
 from edgebert.targets.errors import InputError
@@ -62,15 +62,15 @@ def test_measure_bundle(tiny_bundle_inputs: BundleInputs, tmp_path: Path) -> Non
 
 
 def test_runners(tiny_bundle_inputs: BundleInputs, tmp_path: Path) -> None:
-    assert find_runner("local") == LocalRunner()
+    assert find_runner("local") == local_runner()
     with pytest.raises(InputError, match="unknown runner 'cloud'"):
         find_runner("cloud")
     (tmp_path / "model.onnx").write_bytes(b"no model")
     with pytest.raises(InputError, match="cannot load"):
         measure(tmp_path / "model.onnx")
     bundle = write_bundle(tiny_bundle_inputs, tmp_path / "out")
-    (answer,) = LocalRunner().run(["--bundle", bundle.path, "--check"])
+    (answer,) = local_runner().run(Job("check", bundle.path))
     assert answer["passed"] is True
     (bundle.path / "golden.jsonl").write_text("", encoding="utf-8")
-    (answer,) = LocalRunner().run(["--bundle", bundle.path, "--check"])
+    (answer,) = local_runner().run(Job("check", bundle.path))
     assert answer["passed"] is False

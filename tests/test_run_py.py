@@ -15,8 +15,8 @@ import pytest
 from tokenizers import Tokenizer
 
 from edgebert.pipeline.artifact import Checkpoint, Model
-from edgebert.pipeline.bundle import Bundle
-from edgebert.pipeline.runners.local import RUN_PY
+from edgebert.pipeline.bundle import Bundle, describe_file
+from edgebert.pipeline.runners.runner import RUN_PY
 from edgebert.pipeline.runtimes.run import (
     Classifier,
     RunError,
@@ -237,22 +237,60 @@ def test_rows_go_on_where_they_stopped(bundle: Bundle, tmp_path: Path) -> None:
     texts = [{"id": i, "text": "good " * i} for i in range(5)]
     rows.write_text("".join(f"{json.dumps(row)}\n" for row in texts), encoding="utf-8")
     assert run_py("--bundle", bundle.path, "--rows", rows, "--out", whole).returncode == 0
-    lines = whole.read_text(encoding="utf-8").splitlines()
+    first, *lines = whole.read_text(encoding="utf-8").splitlines()
+    assert json.loads(first)["bundle"] == describe_file(bundle.path / "manifest.json").sha256
     assert [json.loads(line)["id"] for line in lines] == [0, 1, 2, 3, 4]
     marked = lines[0].replace('"logits": [', '"logits": [42, ')  # would be lost if run again
-    out.write_text(f"{marked}\n{lines[1]}\n{lines[2][:20]}", encoding="utf-8")
+    out.write_text(f"{first}\n{marked}\n{lines[1]}\n{lines[2][:20]}", encoding="utf-8")
     assert run_py("--bundle", bundle.path, "--rows", rows, "--out", out).returncode == 0
-    assert out.read_text(encoding="utf-8").splitlines() == [marked, *lines[1:]]
+    assert out.read_text(encoding="utf-8").splitlines() == [first, marked, *lines[1:]]
+    out.write_text(first[:30], encoding="utf-8")  # cut off in its first line
+    assert run_py("--bundle", bundle.path, "--rows", rows, "--out", out).returncode == 0
+    assert out.read_bytes() == whole.read_bytes()
+    other = first.replace('"format": "onnx"', '"format": "tflite"')
+    out.write_text(f"{other}\n{lines[0]}\n", encoding="utf-8")
+    mixed = run_py("--bundle", bundle.path, "--rows", rows, "--out", out)
+    assert mixed.returncode == 2
+    assert "rows of another bundle" in mixed.stderr
+    assert out.read_text(encoding="utf-8").splitlines() == [other, lines[0]]
     ids_only = Tokenizer.from_file(str(bundle.path / "tokenizer.json")).encode("good " * 4).ids
     rows.write_text(json.dumps({"id": 4, "ids": ids_only}), encoding="utf-8")  # no line end
     printed = run_py("--bundle", bundle.path, "--rows", rows)
-    assert json.loads(printed.stdout) == json.loads(lines[4])
+    assert printed.stdout.splitlines() == [first, lines[4]]
     rows.write_text('{"id": 1, "text": "good"}\n{"id": 2, "te', encoding="utf-8")
     for file, fault in ((rows, "line 2: not a JSON object"), (tmp_path / "none", "cannot read")):
         broken = run_py("--bundle", bundle.path, "--rows", file)
         assert broken.returncode == 2
         assert fault in broken.stderr
         assert broken.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [("--rows", "rows.jsonl"), ("--measure",)])
+def test_an_altered_bundle_is_refused_on_the_device(
+    bundle: Bundle, words: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"id": 0, "text": "good"}\n', encoding="utf-8")
+    model = bundle.file("onnx")
+    data = bytearray(model.read_bytes())
+    data[-1] ^= 1
+    model.write_bytes(data)
+    done = run_py("--bundle", bundle.path, *words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "model.onnx is not the file that the manifest describes" in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_runtime_older_than_the_manifest_names(bundle: Bundle) -> None:
+    file = bundle.path / "manifest.json"
+    manifest = json.loads(file.read_text(encoding="utf-8"))
+    assert manifest["models"]["onnx"]["minimum_runtime"].startswith("onnxruntime 1.")
+    manifest["models"]["onnx"]["minimum_runtime"] = "onnxruntime 99.1"
+    file.write_text(json.dumps(manifest), encoding="utf-8")
+    for words in (("good film",), ("--measure",), ("--check",)):
+        done = run_py("--bundle", bundle.path, "--format", "onnx", *words)
+        assert done.returncode == 3
+        assert "is older than 99.1, which model.onnx needs" in done.stderr
+        assert "pip install" in done.stderr
 
 
 def test_missing_package_is_said_by_name(bundle: Bundle, tmp_path: Path) -> None:

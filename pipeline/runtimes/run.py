@@ -15,6 +15,7 @@ import importlib.metadata
 import importlib.util
 import json
 import platform
+import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -141,6 +142,12 @@ class Session:
 
     def logits(self, ids: Sequence[int], type_ids: Sequence[int]) -> Any:
         """Logits of one row as an array: float32 [labels], or [seq, labels] of its own tokens."""
+        feed, start = self._feed(ids, type_ids)
+        result = np.asarray(self._run(feed)[0], np.float32)
+        return result[start : start + len(ids)] if result.ndim == 2 else result
+
+    def _feed(self, ids: Sequence[int], type_ids: Sequence[int]) -> tuple[dict[str, Any], int]:
+        """Input arrays [1, length] of one row, and where in them its tokens start."""
         count = len(ids)
         # Without padding, a text that has no token at all is a row of one padding token.
         length = next((n for n in self.lengths or (max(count, 1),) if n >= count), None)
@@ -156,8 +163,7 @@ class Session:
             if name in self._dtypes:
                 feed[name] = np.full((1, length), fill, self._dtypes[name])
                 feed[name][0, start : start + count] = values
-        result = np.asarray(self._run(feed)[0], np.float32)
-        return result[start : start + count] if result.ndim == 2 else result
+        return feed, start
 
     def _check_inputs(self, file: Path) -> None:
         unknown = sorted(set(self._dtypes) - {"input_ids", "attention_mask", "token_type_ids"})
@@ -193,6 +199,12 @@ class OnnxSession(Session):
 
     def _run(self, feed: dict[str, Any]) -> Any:
         return self._session.run(None, feed)[0]
+
+    def outputs(self, ids: Sequence[int], type_ids: Sequence[int]) -> dict[str, Any]:
+        """Every output of one row by its name, for a file with more outputs than the logits."""
+        names = [output.name for output in self._session.get_outputs()]
+        values = self._session.run(None, self._feed(ids, type_ids)[0])
+        return dict(zip(names, values))  # noqa: B905
 
 
 class TfliteSession(Session):
@@ -299,10 +311,12 @@ class Classifier:
         self.format = pick_format(self.manifest, format)
         model = self.manifest["models"][self.format]
         self.max_length: int = model["max_length"]
+        self.threads: int = threads or self.manifest["target"]["threads"]
+        require_runtime(self.manifest, self.format)
         self.tokenizer = read_tokenizer(bundle / "tokenizer.json")
         self.session = open_session(
             bundle / model["file"],
-            threads or self.manifest["target"]["threads"],
+            self.threads,
             self.manifest["pad_id"],
             self.manifest["pads_left"],
             provider,
@@ -357,17 +371,51 @@ def read_lines(file: Path) -> Iterator[dict[str, Any]]:
         raise RunError(f"{file}, line {number}: not a JSON object ({error})") from error
 
 
+def _sha256(file: Path) -> str:
+    digest = hashlib.sha256()
+    if file.is_file():
+        with file.open("rb") as stream:  # in pieces: a whole model would count as peak memory
+            while piece := stream.read(1 << 20):
+                digest.update(piece)
+    return digest.hexdigest()
+
+
+def altered_files(bundle: Path, manifest: dict[str, Any]) -> list[str]:
+    """Names of the files that are not as the manifest describes them."""
+    return [n for n, entry in manifest["files"].items() if _sha256(bundle / n) != entry["sha256"]]
+
+
+def require_whole(bundle: Path) -> None:
+    """Refuse a bundle that was altered on its way here."""
+    altered = altered_files(bundle, _manifest(bundle))
+    if altered:
+        raise RunError(f"{altered[0]} is not the file that the manifest describes")
+
+
+def require_runtime(manifest: dict[str, Any], format: str) -> None:
+    """Refuse a runtime older than the lowest that the manifest names (`onnxruntime 1.18`)."""
+    name, _, lowest = manifest["models"][format].get("minimum_runtime", "").rpartition(" ")
+    package = runtime_module(f".{format}").split(".")[0]
+    # LiteRT counts its versions anew; its first is newer than TensorFlow Lite's last.
+    if not lowest or (name, package) not in (
+        ("onnxruntime", "onnxruntime"),
+        ("TensorFlow Lite", "tflite_runtime"),
+    ):
+        return
+    has = str(_needed(package).__version__)
+    numbers = [[int(part) for part in re.findall(r"\d+", text)[:2]] for text in (has, lowest)]
+    if numbers[0] < numbers[1]:
+        raise RunError(f"{package} {has} is older than {lowest}, which model.{format} needs", 3)
+
+
 def check(bundle: Path, classifier: Classifier) -> dict[str, Any]:
     """Prove a bundle on this machine: checksums, token ids, label order, logits.
 
     Returns:
         `passed`; `max_abs`, the largest difference of a logit; its `tolerance`; `faults`, in words.
     """
-    manifest, faults = classifier.manifest, []
-    for name, entry in manifest["files"].items():
-        data = (bundle / name).read_bytes() if (bundle / name).is_file() else b""
-        if hashlib.sha256(data).hexdigest() != entry["sha256"]:
-            faults.append(f"{name} is not the file that the manifest describes")
+    manifest, altered = classifier.manifest, altered_files(bundle, classifier.manifest)
+    faults = [f"{name} is not the file that the manifest describes" for name in altered]
     tolerance = manifest["models"][classifier.format]["golden_tolerance"]
     max_abs, count = 0.0, 0
     for row in read_lines(bundle / "golden.jsonl"):
@@ -472,14 +520,39 @@ def machine() -> str:
     return f"{platform.machine()} {names[0] if names else platform.processor()}".strip()
 
 
-def run_rows(classifier: Classifier, file: Path, out: Path | None) -> None:
-    """Logits of a JSON lines file (`id`, and `text` or `ids`); goes on where `out` ends."""
-    done = set()
+def origin(bundle: Path, classifier: Classifier) -> dict[str, Any]:
+    """What rows were run with; the first line of their file."""
+    return {
+        "bundle": _sha256(bundle / "manifest.json"),
+        "format": classifier.format,
+        "runtime": classifier.session.runtime,
+        "padding": classifier.session.padding,
+        "machine": machine(),
+    }
+
+
+def run_rows(
+    bundle: Path, classifier: Classifier, file: Path, out: Path | None, probe: Path | None = None
+) -> None:
+    """Logits of a JSON lines file (`id`, and `text` or `ids`); goes on where `out` ends.
+
+    The first line says what they were made with, and rows of another bundle or machine are never
+    mixed with these. With `probe`, every output of that ONNX file in place of the logits.
+    """
+    first, started, done = origin(bundle, classifier), False, set()
     if out and out.is_file():
         with out.open("rb+") as stream:  # a line cut short by a kill goes
             stream.truncate(stream.read().rfind(b"\n") + 1)
-        done = {row["id"] for row in read_lines(out)}
+        lines = list(read_lines(out))
+        if lines and lines[0] != first:
+            raise RunError(f"{out} has rows of another bundle, runtime or machine: remove it")
+        started, done = bool(lines), {row["id"] for row in lines[1:]}
+    session = classifier.session
+    if probe:
+        session = OnnxSession(probe, classifier.threads, "cpu", True)
     with out.open("a", encoding="utf-8") if out else nullcontext(sys.stdout) as stream:
+        if not started:
+            print(json.dumps(first), file=stream, flush=True)
         for row in read_lines(file):
             if row["id"] in done:
                 continue
@@ -490,12 +563,13 @@ def run_rows(classifier: Classifier, file: Path, out: Path | None) -> None:
                     classifier.tokenizer, text, row.get("text_pair"), classifier.max_length
                 )
                 ids, types, cut = found.ids, found.type_ids, found.truncated
-            logits = classifier.session.logits(ids, types).tolist()
-            print(
-                json.dumps({"id": row["id"], "logits": logits, "truncated": cut}),
-                file=stream,
-                flush=True,
-            )
+            answer: dict[str, Any] = {"id": row["id"], "truncated": cut}
+            if isinstance(session, OnnxSession) and probe:
+                values = session.outputs(ids, types)
+                answer["outputs"] = {name: value.tolist() for name, value in values.items()}
+            else:
+                answer["logits"] = session.logits(ids, types).tolist()
+            print(json.dumps(answer), file=stream, flush=True)
 
 
 def _texts(given: Sequence[str], pair: bool) -> Iterator[list[str]]:
@@ -517,6 +591,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--measure", action="store_true", help="load time, latency and peak memory")
     add("--rows", type=Path, metavar="FILE", help="logits of the rows of a JSON lines file")
     add("--out", type=Path, metavar="FILE", help="append rows here, and skip those it has")
+    add("--outputs", type=Path, metavar="FILE", help="with --rows: outputs of this ONNX file")
     add("--bundle", type=Path, default=Path(__file__).parent, help="default: this file's folder")
     add("--model", type=Path, nargs="+", help="with --measure: these files, taking turns")
     add("--format", choices=("onnx", "tflite"))
@@ -537,8 +612,11 @@ def _command(arguments: argparse.Namespace) -> int:
             raise RunError("--runs and --tokens begin at 1")
         files, threads = arguments.model, arguments.threads or 1
         if not files:
+            require_whole(bundle)
             manifest = _manifest(bundle)
-            model = manifest["models"][pick_format(manifest, arguments.format)]
+            format = pick_format(manifest, arguments.format)
+            require_runtime(manifest, format)
+            model = manifest["models"][format]
             files, threads = (
                 [bundle / model["file"]],
                 arguments.threads or manifest["target"]["threads"],
@@ -552,7 +630,8 @@ def _command(arguments: argparse.Namespace) -> int:
         print(json.dumps(result, ensure_ascii=False))
         return 0 if result["passed"] else 1
     if arguments.rows:
-        run_rows(classifier, arguments.rows, arguments.out)
+        require_whole(bundle)
+        run_rows(bundle, classifier, arguments.rows, arguments.out, arguments.outputs)
         return 0
     for texts in _texts(arguments.text, arguments.pair):
         if len(texts) != 1 + arguments.pair:
@@ -573,7 +652,8 @@ def main() -> int:
         if error.exit_code == 3 and (arguments.bundle / "manifest.json").is_file():
             for format, needs in _manifest(arguments.bundle)["requirements"].items():
                 packages = " ".join(f'"{need}"' for need in needs)
-                print(f"  for {format}: pip install {packages}", file=sys.stderr)
+                if arguments.format in (None, format):
+                    print(f"  for {format}: pip install {packages}", file=sys.stderr)
         return error.exit_code
 
 

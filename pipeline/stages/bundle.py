@@ -27,7 +27,8 @@ from edgebert.pipeline.bundle import (
 from edgebert.pipeline.cache import library_versions
 from edgebert.pipeline.drift import DriftReport, Gate, Trial
 from edgebert.pipeline.folders import replace_folder
-from edgebert.pipeline.runners.local import RUN_PY
+from edgebert.pipeline.machines import MachineDrift
+from edgebert.pipeline.runners.runner import RUN_PY
 from edgebert.pipeline.stages.golden import golden_tolerance, read_golden
 from edgebert.pipeline.stages.measure import Measurement
 from edgebert.targets import Format, Target
@@ -50,6 +51,8 @@ class BundleInputs:
         gates: limits, and whether they hold.
         trials: the schemes that were tried.
         measurements: of the model files that ship.
+        machines: how far other machines are from the one that built.
+        original: the checkpoint as it was loaded, which drift is measured against.
         attributions: of model and data.
         command: how to build it again.
         notes: what the report has to say besides.
@@ -68,6 +71,8 @@ class BundleInputs:
     gates: tuple[Gate, ...] = ()
     trials: tuple[Trial, ...] = ()
     measurements: tuple[Measurement, ...] = ()
+    machines: tuple[MachineDrift, ...] = ()
+    original: Checkpoint | None = None
     attributions: tuple[Attribution, ...] = ()
     command: str = ""
     notes: tuple[str, ...] = ()

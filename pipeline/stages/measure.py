@@ -6,7 +6,8 @@ from typing import cast
 from pydantic import BaseModel, ConfigDict
 
 from edgebert.pipeline.bundle import Bundle
-from edgebert.pipeline.runners import Runner, find_runner
+from edgebert.pipeline.runners import Job, Runner, find_runner
+from edgebert.targets import Format
 
 
 class Measurement(BaseModel):
@@ -24,6 +25,7 @@ class Measurement(BaseModel):
         bare_mb: resident memory with the runtime imported and no model, in MB (1e6 bytes).
         peak_mb: highest resident memory.
         fp32_p50_ms: latency of the fp32 file, measured in turns with this one; None without one.
+        emulated: True where an emulator ran it, whose times say nothing of the device.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -44,6 +46,7 @@ class Measurement(BaseModel):
     bare_mb: float
     peak_mb: float
     fp32_p50_ms: float | None = None
+    emulated: bool = False
 
     def text(self) -> str:
         """For people."""
@@ -52,6 +55,8 @@ class Measurement(BaseModel):
             f"p50 {self.p50_ms:.2f} ms, p90 {self.p90_ms:.2f} ms, p99 {self.p99_ms:.2f} ms, "
             f"load {self.load_ms:.0f} ms, {self.memory_mb:.1f} MB above the runtime\n"
             f"{'':<13} {self.runtime} on {self.machine}"
+            + f" ({self.runner})" * (self.runner != "local")
+            + "; the times are the emulator's, not the device's" * self.emulated
         )
 
     @property
@@ -91,30 +96,39 @@ def measure(
     """
     runner = runner or find_runner("local")
     files = [file] if fp32_file is None else [file, fp32_file]
-    sizes = {"--tokens": tokens, "--threads": threads, "--runs": runs, "--warmups": warmups}
-    flags = [text for name, value in sizes.items() for text in (name, str(value))]
-    first, *others = runner.run(["--measure", *flags, "--model", *files])
+    job = Job(
+        "measure", models=tuple(files), tokens=tokens, threads=threads, runs=runs, warmups=warmups
+    )
+    first, *others = runner.run(job)
     fp32_p50_ms = cast("float", others[0]["p50_ms"]) if others else None
     return Measurement.model_validate({**first, "runner": runner.name, "fp32_p50_ms": fp32_p50_ms})
 
 
 def measure_bundle(
-    bundle: Bundle, runner: str = "local", threads: int | None = None, runs: int = 50
+    bundle: Bundle,
+    runner: str = "local",
+    threads: int | None = None,
+    runs: int = 50,
+    formats: tuple[Format, ...] = (),
 ) -> tuple[Measurement, ...]:
-    """Measure every model file of a bundle at the target's shortest length.
+    """Measure model files of a bundle, by default all, at the target's shortest length.
 
     Raises:
         InputError: an unknown runner, or a file that cannot be run.
         MachineError: the machine lacks the runtime or the memory.
     """
-    target = bundle.manifest.target
-    return tuple(
-        measure(
-            bundle.file(format),
-            tokens=target.lengths[0],
+    target, place = bundle.manifest.target, find_runner(runner)
+    found = []
+    for format in formats or bundle.formats:
+        job = Job(
+            "measure",
+            bundle.path,
+            format,
             threads=threads or target.threads,
+            tokens=target.lengths[0],
             runs=runs,
-            runner=find_runner(runner),
         )
-        for format in bundle.formats
-    )
+        (answer,) = place.run(job)
+        said = {"runner": place.name, "emulated": place.emulated}
+        found.append(Measurement.model_validate({**answer, **said}))
+    return tuple(found)

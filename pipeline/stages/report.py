@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from edgebert.pipeline.bundle import Manifest
 from edgebert.pipeline.drift import DriftReport, Gate, Trial
+from edgebert.pipeline.machines import MachineDrift
 from edgebert.pipeline.processor import processor_flags
 from edgebert.pipeline.runtimes.run import machine
 from edgebert.pipeline.stages.measure import Measurement
@@ -48,7 +49,7 @@ class Report(BaseModel):
         manifest: what is in the bundle.
         checkpoint_mb: size of the fp32 checkpoint's weights.
         sizes: of the model files.
-        gates, drift, trials, measurements, notes: as the build found them.
+        gates, drift, trials, measurements, notes, machines: as the build found them.
         command: how to build it again.
     """
 
@@ -66,6 +67,7 @@ class Report(BaseModel):
     measurements: tuple[Measurement, ...]
     notes: tuple[str, ...]
     command: str
+    machines: tuple[MachineDrift, ...] = ()
 
 
 def build_report(inputs: "BundleInputs", manifest: Manifest) -> Report:
@@ -87,6 +89,7 @@ def build_report(inputs: "BundleInputs", manifest: Manifest) -> Report:
         measurements=inputs.measurements,
         notes=(*inputs.notes, *_findings(inputs.measurements)),
         command=inputs.command,
+        machines=inputs.machines,
     )
 
 

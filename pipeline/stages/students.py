@@ -19,6 +19,7 @@ from edgebert.pipeline.stages.checkpoints import save_checkpoint
 from edgebert.pipeline.stages.finetune import PROBLEM_TYPES
 from edgebert.pipeline.stages.layer_maps import resolve_layer_map
 from edgebert.pipeline.stages.load import Load, load_model, read_config
+from edgebert.pipeline.stages.narrow_student import can_narrow, narrow
 from edgebert.pipeline.stages.pruned_model import FIELD
 from edgebert.pipeline.stages.weights import SAFETENSORS
 from edgebert.pipeline.training_settings import StudentSettings
@@ -65,31 +66,42 @@ def make_student(
                 embedding_size=settings.embedding_size,
                 vocabulary_size=settings.vocabulary_size,
             )
+        texts = [row.text for row in rows]
         if student in _BY_NAME:
-            return _BY_NAME[student](teacher, out)
+            return _BY_NAME[student](teacher, out, texts)
         if student.endswith(".json"):
-            return from_configuration(Path(student), teacher, out)
+            return from_configuration(Path(student), teacher, out, texts)
         return from_checkpoint(student, teacher, out, allow_pickle)
 
 
-def distilbert_like(teacher: Checkpoint, out: Path) -> Checkpoint:
-    """Every second layer of the teacher, the first included (DistilBERT, arXiv:1910.01108, sec. 3).
+def distilbert_like(teacher: Checkpoint, out: Path, texts: Sequence[str] = ()) -> Checkpoint:
+    """Every second layer of the teacher (DistilBERT, Sanh et al. 2019, arXiv:1910.01108).
 
-    It stays of the teacher's family: the student of a RoBERTa is a RoBERTa.
+    It stays of the teacher's family: the student of a RoBERTa is a RoBERTa. Of each pair of layers
+    the second is taken, since the head reads the last one. Where the first layer is built in
+    another way than the others (ModernBERT) it is the first of each pair.
     """
     config = copy.deepcopy(teacher.config)
-    picked = list(range(0, int(config.num_hidden_layers), 2))
-    config.num_hidden_layers = len(picked)
+    depth = int(config.num_hidden_layers)
+    picked = list(range(depth - 1, -1, -2))[::-1]
     if types := getattr(config, "layer_types", None):  # ModernBERT: which layers look far
+        picked = list(range(0, depth, 2))
         config.layer_types = [types[index] for index in picked]
+    config.num_hidden_layers = len(picked)
     model = _build(config, teacher.path)
-    _inherit(model, teacher, picked)
+    source = load_model(teacher)
+    if texts and can_narrow(teacher, source, model):
+        pairs = [(ours, theirs + 1) for ours, theirs in enumerate(picked, start=1)]
+        narrow(teacher, source, model, texts, pairs)
+    else:
+        _inherit(model, teacher, picked)
     return save_checkpoint(model, teacher.tokenizer, out, f"distilbert-like {teacher.name}")
 
 
 def tinybert(
     teacher: Checkpoint,
     out: Path,
+    texts: Sequence[str] = (),
     layers: int = 4,
     hidden_size: int = 312,
     intermediate_size: int = 1200,
@@ -97,7 +109,8 @@ def tinybert(
 ) -> Checkpoint:
     """A BERT of 4 layers of 312 (TinyBERT-4, Jiao et al. 2019, arXiv:1909.10351, section 4.1).
 
-    Its layers are random; its word vectors are the principal components of the teacher's.
+    It is the teacher cut to that size where the teacher is a BERT of as many heads. Else its layers
+    are random, and its word vectors the principal components of the teacher's.
     """
     reads = teacher.tokenizer.encode("a", "a").type_ids
     old = teacher.config
@@ -113,19 +126,26 @@ def tinybert(
         **_labels_of(teacher),
     )
     model = _build(config, teacher.path)
-    source: Any = dotted(load_model(teacher), teacher.family.embedding_path)
-    goal: Any = model.bert.embeddings.word_embeddings
-    with torch.no_grad():
-        goal.weight.copy_(_principal_components(source.weight, hidden_size))
+    source = load_model(teacher)
+    if texts and can_narrow(teacher, source, model):
+        narrow(teacher, source, model, texts)
+    else:
+        words: Any = dotted(source, teacher.family.embedding_path)
+        goal: Any = model.bert.embeddings.word_embeddings
+        with torch.no_grad():
+            goal.weight.copy_(_principal_components(words.weight, hidden_size))
     return save_checkpoint(model, teacher.tokenizer, out, f"tinybert-{layers} {teacher.name}")
 
 
-def from_configuration(file: Path, teacher: Checkpoint, out: Path) -> Checkpoint:
+def from_configuration(
+    file: Path, teacher: Checkpoint, out: Path, texts: Sequence[str] = ()
+) -> Checkpoint:
     """The student that a configuration file describes.
 
-    Vocabulary, padding and labels are the teacher's, whatever the file says. A student of the
-    teacher's family starts from its weights where the shapes agree, its layers from the teacher's
-    layers that it learns from by the uniform map; the rest is random.
+    Vocabulary, padding and labels are the teacher's, whatever the file says. A BERT is the teacher
+    cut to its size where that can be done. Another student of the teacher's family starts from its
+    weights where the shapes agree, its layers from the teacher's layers that it learns from by the
+    uniform map; the rest is random.
     """
     fields = read_config(file)
     inherited = {
@@ -140,7 +160,10 @@ def from_configuration(file: Path, teacher: Checkpoint, out: Path) -> Checkpoint
     except Exception as error:  # transformers validates fields with exceptions of its own
         raise _malformed(error, file) from error
     model = _build(config, file)
-    if type(config) is type(teacher.config):
+    source = load_model(teacher)
+    if config.model_type == "bert" and texts and can_narrow(teacher, source, model):
+        narrow(teacher, source, model, texts)
+    elif type(config) is type(teacher.config):
         pairs = resolve_layer_map(
             "uniform", int(config.num_hidden_layers), int(teacher.config.num_hidden_layers)
         )
@@ -248,7 +271,7 @@ def _principal_components(vectors: torch.Tensor, size: int) -> torch.Tensor:
     return nn.functional.pad(reduced, (0, size - reduced.shape[1]))
 
 
-_BY_NAME: dict[str, Callable[[Checkpoint, Path], Checkpoint]] = {
+_BY_NAME: dict[str, Callable[[Checkpoint, Path, Sequence[str]], Checkpoint]] = {
     "distilbert-like": distilbert_like,
     "tinybert-4": tinybert,
 }

@@ -11,17 +11,37 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from edgebert.calibration.dataset import Dataset
+from edgebert.calibration.dataset import Dataset, Row
 from edgebert.pipeline.artifact import Checkpoint, ModelFile
 from edgebert.pipeline.bundle import Bundle
 from edgebert.pipeline.comparison import Conditions, compute_drift
 from edgebert.pipeline.drift import DriftReport
 from edgebert.pipeline.runtimes import run
+from edgebert.pipeline.runtimes.run import Encoded
 from edgebert.pipeline.stages.reference import ReferenceLogits, encode_rows, pick_logits
 from edgebert.pipeline.stages.workers import core_count, share_out
 from edgebert.targets.errors import InputError, MachineError
 
 MAX_SESSIONS = 4  # each holds the model in memory
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What a model file gave for rows.
+
+    Attributes:
+        logits: [labels] or [seq, labels] of each row.
+        runtime, padding, machine: what ran it, and how.
+    """
+
+    logits: list[Any]
+    runtime: str
+    padding: str
+    machine: str
+
+
+# Runs a bundle's model file on rows, somewhere: the rows and their tokens, in order.
+RunRows = Callable[[Sequence[Row], Sequence[Encoded]], Outputs]
 
 
 @dataclass(frozen=True)
@@ -46,6 +66,7 @@ class Validate:
         data: Dataset,
         reference: ReferenceLogits,
         bundle: Bundle | None = None,
+        run_rows: RunRows | None = None,
     ) -> DriftReport:
         """The drift of `model` on the reference's rows.
 
@@ -56,6 +77,7 @@ class Validate:
             reference: logits to compare with.
             bundle: reads texts with its tokenizer, which pruning may have trimmed; None: that of
                 the checkpoint.
+            run_rows: runs the model file; None: on this machine, in this process.
 
         Raises:
             InputError: a label that the model does not know, or a file that the runtime refuses.
@@ -67,14 +89,18 @@ class Validate:
         if bundle is not None:
             tokenizer = Tokenizer.from_file(str(bundle.path / "tokenizer.json"))
             pad_id = bundle.manifest.pad_id
-        encoded = encode_rows(tokenizer, [rows[i] for i in chosen], max_length)
-        outputs = run_sessions(
-            model.file,
-            [(tokens.ids, tokens.type_ids) for tokens in encoded],
-            self.threads,
-            pad_id,
-            checkpoint.family.pads_left,
-        )
+        texts = [rows[i] for i in chosen]
+        encoded = encode_rows(tokenizer, texts, max_length)
+        if run_rows is not None:
+            outputs = run_rows(texts, encoded)
+        else:
+            outputs = run_sessions(
+                model.file,
+                [(tokens.ids, tokens.type_ids) for tokens in encoded],
+                self.threads,
+                pad_id,
+                checkpoint.family.pads_left,
+            )
         artifact = pick_logits(outputs.logits, encoded, chosen, checkpoint.task == "token")
         truncated = sum(tokens.truncated for tokens in encoded)
         cut = f"{truncated} of {len(chosen)} rows are longer than the {max_length} tokens that the "
@@ -82,7 +108,7 @@ class Validate:
         conditions = Conditions(
             split=reference.split,
             runtime=outputs.runtime,
-            machine=run.machine(),
+            machine=outputs.machine,
             padding=outputs.padding,
             truncated=truncated,
             notes=(*data.notes, *notes),
@@ -96,15 +122,6 @@ class Validate:
             conditions,
             self.seed,
         )
-
-
-@dataclass(frozen=True)
-class Outputs:
-    """What sessions gave: logits [labels] or [seq, labels] of each row, and what ran them."""
-
-    logits: list[Any]
-    runtime: str
-    padding: str
 
 
 def run_sessions(
@@ -137,4 +154,4 @@ def run_sessions(
     except run.RunError as error:
         kind = MachineError if error.exit_code == MachineError.exit_code else InputError
         raise kind(str(error), str(file)) from error
-    return Outputs(results, sessions[0].runtime, sessions[0].padding)
+    return Outputs(results, sessions[0].runtime, sessions[0].padding, run.machine())
