@@ -64,7 +64,7 @@ final class Bpe implements Model {
           pending = 0;
         }
         symbols.add(id, size);
-      } else if (byteIds != null) {
+      } else if (byteIds != null && Utf8.covers(byteIds, word, i, i + 1)) {
         for (int j = 0; j < size; j++) {
           symbols.add(byteIds[Utf8.unit(c, size, j)], 1);
         }

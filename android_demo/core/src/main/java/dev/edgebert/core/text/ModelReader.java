@@ -111,11 +111,11 @@ final class ModelReader {
     return id;
   }
 
-  private static int[] byteIds(Trie trie) throws TokenizerException {
+  private static int[] byteIds(Trie trie) {
     int[] ids = new int[256];
     for (int b = 0; b < 256; b++) {
       String hex = Integer.toHexString(b | 0x100).substring(1);
-      ids[b] = known(trie, "<0x" + hex.toUpperCase(java.util.Locale.ROOT) + ">");
+      ids[b] = trie.get("<0x" + hex.toUpperCase(java.util.Locale.ROOT) + ">");
     }
     return ids;
   }

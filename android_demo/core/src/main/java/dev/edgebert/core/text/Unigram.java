@@ -98,7 +98,7 @@ final class Unigram implements Model {
     }
     if (node >= 0 && vocabulary.value(node) >= 0) {
       out.add(vocabulary.value(node), piece, start, end);
-    } else if (byteIds == null) {
+    } else if (byteIds == null || !Utf8.covers(byteIds, piece, start, end)) {
       out.add(unknown, piece, start, end);
     } else {
       for (int i = start; i < end; i++) {

@@ -18,4 +18,17 @@ final class Utf8 {
     int bits = c >> 6 * (length - 1 - index);
     return index == 0 ? 0xF00 >> length & 0xFF | bits : 0x80 | bits & 0x3F;
   }
+
+  /** Whether every byte of some characters has an id that is not negative. */
+  static boolean covers(int[] byteIds, NormalizedText text, int from, int to) {
+    for (int i = from; i < to; i++) {
+      int length = length(text.at(i));
+      for (int j = 0; j < length; j++) {
+        if (byteIds[unit(text.at(i), length, j)] < 0) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
 }
