@@ -74,8 +74,9 @@ public class MeasureTest extends ScreenTest {
     Waiting.until(() -> !app().isMeasuring());
     Map<?, ?> result = Results.read(app().results().pulled("logits"));
     List<?> answers = (List<?>) result.get("answers");
-    assertEquals(2, answers.size());
-    Map<?, ?> second = (Map<?, ?>) answers.get(1);
+    assertEquals(3, answers.size());
+    assertEquals(result.get("bundle"), ((Map<?, ?>) answers.get(0)).get("bundle"));
+    Map<?, ?> second = (Map<?, ?>) answers.get(2);
     assertEquals(9L, second.get("id"));
     assertEquals(151, ((List<?>) second.get("logits")).size());
   }

@@ -45,6 +45,12 @@ final class LiteRtSession implements Session {
     }
   }
 
+  @Override
+  public String padding() {
+    String lengths = signatures.keySet().toString().replaceAll("[\\[\\]]", "");
+    return (padsLeft ? "left" : "right") + ", to " + lengths + " tokens, batch 1";
+  }
+
   private float[][] run(Row row, String signature)
       throws ReflectiveOperationException, BundleException {
     Map<String, Object> feed = new HashMap<>();

@@ -58,6 +58,11 @@ final class OnnxSession implements Session {
     }
   }
 
+  @Override
+  public String padding() {
+    return "none, batch 1";
+  }
+
   private OnnxTensor tensor(Row row, String name, OnnxJavaType type) throws OrtException {
     int[] values = row.values(name);
     if (values == null) {

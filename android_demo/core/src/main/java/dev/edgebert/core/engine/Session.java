@@ -14,6 +14,9 @@ public interface Session extends AutoCloseable {
    */
   float[][] run(int[] ids, int[] typeIds) throws BundleException;
 
+  /** How rows are padded, in run.py's words. */
+  String padding();
+
   @Override
   void close();
 }

@@ -127,6 +127,7 @@ public final class Measurer {
   private void rows(Result result, Bundle bundle, Classifier classifier) throws BundleException {
     List<TextRow> rows = bundle.rows();
     workInAll = Math.max(1, rows.size());
+    result.row(RowLogits.origin(classifier, device.info()));
     for (TextRow row : rows) {
       stopIfCancelled();
       result.row(RowLogits.of(row, classifier));

@@ -13,6 +13,17 @@ import java.util.Map;
 final class RowLogits {
   private RowLogits() {}
 
+  /** What rows were run with, as {@code run.py --rows} says it in its first line. */
+  static Map<String, Object> origin(Classifier classifier, DeviceInfo device) {
+    Map<String, Object> values = new LinkedHashMap<>();
+    values.put("bundle", classifier.bundle().manifest().sha256);
+    values.put("format", classifier.model().format);
+    values.put("runtime", classifier.runtime());
+    values.put("padding", classifier.session().padding());
+    values.put("machine", device.machine());
+    return values;
+  }
+
   /** As {@code run.py --rows} prints it. */
   static Map<String, Object> of(TextRow row, Classifier classifier)
       throws BundleException {

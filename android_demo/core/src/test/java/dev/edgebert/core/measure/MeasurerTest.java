@@ -63,6 +63,25 @@ public class MeasurerTest {
   }
 
   @Test
+  public void rowsAreAnsweredAsRunPyAnswersThem() throws Exception {
+    Path folder = copy();
+    String rows =
+        "{\"id\": 3, \"text\": \"play some jazz\"}\n"
+            + "{\"id\": 4, \"text\": \"\", \"tokens\": [\"a\"]}\n";
+    Path file = folder.resolve(Bundle.ROWS);
+    Files.write(file, rows.split("\n")[0].getBytes("UTF-8"));
+    Result result = run(folder, Job.rows("rows", null, 0), DeviceKind.PHONE);
+    List<?> answers = (List<?>) result.json().get("answers");
+    assertEquals("none, batch 1", ((Map<?, ?>) answers.get(0)).get("padding"));
+    assertEquals(151, ((List<?>) ((Map<?, ?>) answers.get(1)).get("logits")).size());
+    ResultFile.write(new File("target/rows.json"), result.json());
+
+    Files.write(file, rows.getBytes("UTF-8"));
+    Result words = run(folder, Job.rows("rows", null, 0), DeviceKind.PHONE);
+    assertTrue(words.error(), words.error().startsWith("tokenizer refused"));
+  }
+
+  @Test
   public void aBundleOfOtherWeightsFailsItsGoldenTexts() throws Exception {
     Path folder = copy();
     byte[] model = Files.readAllBytes(folder.resolve("model.onnx"));
@@ -121,6 +140,14 @@ public class MeasurerTest {
     assertEquals(1, file.getParentFile().list().length);
     File blocked = new File(file, "below-a-file.json");
     assertThrows(IOException.class, () -> ResultFile.write(blocked, Collections.emptyMap()));
+  }
+
+  private static Result run(Path folder, Job job, DeviceKind kind) throws Exception {
+    Engines engines = new Engines(new OnnxEngine());
+    AppInfo app = new AppInfo("0.1.0", false);
+    RunListener listener = new Counter(Integer.MAX_VALUE);
+    return new Measurer(engines, new TestDevice(kind), app, listener)
+        .run(job, () -> Bundle.open(new FolderFiles(folder.toFile())), null);
   }
 
   private static Result measure(
