@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from edgebert.pipeline.artifact import Checkpoint
 from edgebert.pipeline.bundle import MANIFEST, Bundle
+from edgebert.pipeline.layers import LayerReport
 from edgebert.pipeline.runtimes.stored_tensor import StoredTensor
 from edgebert.targets import Format
 from edgebert.targets.errors import InputError
@@ -68,6 +69,7 @@ class Inspection(_Found):
         max_length: longest input in tokens.
         passed: whether the gates of a bundle held; None for a checkpoint, or without proof.
         files: the weights files.
+        layers: where the drift of each model file arises, where that was asked for.
     """
 
     kind: Literal["bundle", "checkpoint"]
@@ -79,15 +81,18 @@ class Inspection(_Found):
     max_length: int
     passed: bool | None = None
     files: tuple[FileInspection, ...]
+    layers: tuple[LayerReport, ...] = ()
 
     def text(self) -> str:
-        """For people."""
+        """For people; the layers alone where they were asked for."""
         verdict = {True: "passed", False: "FAILED", None: "without proof"}[self.passed]
         lines = [
             f"{self.kind} {self.name}: {self.family}, {self.task}, {self.parameters:,} parameters, "
             f"{self.labels} labels, at most {self.max_length} tokens"
             + (f", gates {verdict}" if self.kind == "bundle" else "")
         ]
+        if self.layers:
+            return "\n\n".join([*lines, *(layers.text() for layers in self.layers)])
         for file in self.files:
             stored = ", ".join(
                 f"{dtype} {size / 1e6:.2f} MB" for dtype, size in file.bytes_by_dtype.items()
@@ -104,14 +109,23 @@ class Inspection(_Found):
         return "\n".join(lines)
 
 
-def inspect_path(path: Path) -> Inspection:
+def inspect_path(path: Path, layers: bool = False) -> Inspection:
     """Look into a bundle or a checkpoint folder.
 
+    Args:
+        path: the folder.
+        layers: also where the drift of a bundle arises, as its build measured it.
+
     Raises:
-        InputError: it is neither, or a file of it is damaged.
+        InputError: it is neither, a file of it is damaged, or the layers were not measured.
     """
     if (path / MANIFEST).is_file():
-        return _bundle(Bundle.open(path))
+        inspection = _bundle(Bundle.open(path))
+        return inspection.model_copy(update={"layers": _layers(path)}) if layers else inspection
+    if layers and (path / "config.json").is_file():
+        raise InputError(
+            "a checkpoint is what layers are compared with", str(path), "name a bundle"
+        )
     if (path / "config.json").is_file():
         return _checkpoint(path)
     raise InputError(
@@ -142,6 +156,19 @@ def _bundle(bundle: Bundle) -> Inspection:
         passed=manifest.passed,
         files=tuple(files),
     )
+
+
+def _layers(path: Path) -> tuple[LayerReport, ...]:
+    from edgebert.pipeline.stages.report import read_report
+
+    layers = read_report(path).layers
+    if not layers:
+        raise InputError(
+            "the layers of this bundle were not measured: it was built without data",
+            str(path / "report.json"),
+            "build it with --data, and the build measures them",
+        )
+    return layers
 
 
 def _checkpoint(path: Path) -> Inspection:

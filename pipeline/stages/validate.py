@@ -112,6 +112,7 @@ class Validate:
             padding=outputs.padding,
             truncated=truncated,
             notes=(*data.notes, *notes),
+            tokens={index: len(tokens.ids) for index, tokens in zip(chosen, encoded, strict=True)},
         )
         return compute_drift(
             checkpoint.task,

@@ -43,12 +43,12 @@ final class TrieBuilder {
     }
     sort(order, 0, count, 0);
 
-    int capacity = Math.max(16, count);
-    byte[] labels = new byte[capacity];
-    int[] firstChild = new int[capacity];
-    int[] values = new int[capacity];
-    int[] low = new int[capacity]; // the pieces below a node are order[low] to order[high - 1]
-    int[] high = new int[capacity];
+    int total = countNodes(order);
+    byte[] labels = new byte[total];
+    int[] firstChild = new int[total + 1];
+    int[] values = new int[total];
+    int[] low = new int[total]; // the pieces below a node are order[low] to order[high - 1]
+    int[] high = new int[total];
     high[0] = count;
     int nodes = 1;
     int size = 0;
@@ -72,23 +72,29 @@ final class TrieBuilder {
         while (end < high[node] && unit(order[end], depth) == label) {
           end++;
         }
-        if (nodes == labels.length) {
-          capacity = nodes + nodes / 2;
-          labels = Arrays.copyOf(labels, capacity);
-          firstChild = Arrays.copyOf(firstChild, capacity);
-          values = Arrays.copyOf(values, capacity);
-          low = Arrays.copyOf(low, capacity);
-          high = Arrays.copyOf(high, capacity);
-        }
         labels[nodes] = (byte) label;
         low[nodes] = next;
         high[nodes++] = end;
         next = end;
       }
     }
-    firstChild = Arrays.copyOf(firstChild, nodes + 1);
     firstChild[nodes] = nodes;
-    return new Trie(Arrays.copyOf(labels, nodes), firstChild, Arrays.copyOf(values, nodes), size);
+    return new Trie(labels, firstChild, values, size);
+  }
+
+  /** The root, and what each piece does not share with the one before it. */
+  private int countNodes(int[] order) {
+    int nodes = 1;
+    for (int i = 0; i < count; i++) {
+      int shared = 0;
+      while (i > 0
+          && shared < length(order[i])
+          && unit(order[i], shared) == unit(order[i - 1], shared)) {
+        shared++;
+      }
+      nodes += length(order[i]) - shared;
+    }
+    return nodes;
   }
 
   private int start(int piece) {
