@@ -105,7 +105,7 @@ END
 step "compile and test"
 rm -rf core/target/surefire-reports app/target/surefire-reports
 mvn -q -B --strict-checksums -Dbundle.dir="$BUNDLE" test >&2
-$PYTHON ci/check_measurements.py core/target/{golden,measurement,failed}.json >&2
+$PYTHON ci/check_measurements.py core/target/{golden,measurement,rows,failed}.json >&2
 
 step "dex"
 rm -rf "$BUILD/dex" && mkdir -p "$BUILD/dex"

@@ -1,17 +1,14 @@
 package dev.edgebert.demo;
 
-import android.annotation.TargetApi;
 import android.app.Activity;
 import android.content.Context;
 import android.content.Intent;
 import android.content.res.ColorStateList;
-import android.graphics.Insets;
 import android.os.Build;
 import android.os.Bundle;
 import android.view.LayoutInflater;
 import android.view.View;
 import android.view.ViewGroup;
-import android.view.WindowInsets;
 import android.widget.ImageView;
 import android.widget.TextView;
 import java.util.Locale;
@@ -35,7 +32,7 @@ abstract class Screen extends Activity {
     super.onCreate(state);
     setContentView(R.layout.screen);
     if (Build.VERSION.SDK_INT >= 30) {
-      drawUnderBars();
+      new EdgeToEdge(this).apply();
     }
     ViewGroup content = findViewById(R.id.content);
     getLayoutInflater().inflate(layout(), content);
@@ -75,28 +72,6 @@ abstract class Screen extends Activity {
     if (getClass() != MainActivity.class) {
       finish(); // back leads to the first screen from everywhere
     }
-  }
-
-  /** From Android 15 on the window reaches under the bars: content keeps away from them itself. */
-  @TargetApi(30)
-  private void drawUnderBars() {
-    getWindow().setDecorFitsSystemWindows(false);
-    View scroll = findViewById(R.id.scroll);
-    View navigation = findViewById(R.id.navigation);
-    int start = scroll.getPaddingLeft();
-    int top = scroll.getPaddingTop();
-    findViewById(R.id.screen)
-        .setOnApplyWindowInsetsListener(
-            (view, all) -> {
-              Insets bars =
-                  all.getInsets(
-                      WindowInsets.Type.systemBars() | WindowInsets.Type.displayCutout());
-              Insets keyboard = all.getInsets(WindowInsets.Type.ime());
-              view.setPadding(0, bars.top, 0, Math.max(0, keyboard.bottom - bars.bottom));
-              scroll.setPadding(start + bars.left, top, start + bars.right, top);
-              navigation.setPadding(bars.left, 0, bars.right, bars.bottom);
-              return WindowInsets.CONSUMED;
-            });
   }
 
   DemoApp app() {

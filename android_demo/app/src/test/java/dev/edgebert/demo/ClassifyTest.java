@@ -3,7 +3,9 @@ package dev.edgebert.demo;
 import static org.junit.Assert.assertEquals;
 import static org.junit.Assert.assertTrue;
 
+import android.graphics.Insets;
 import android.view.ViewGroup;
+import android.view.WindowInsets;
 import android.widget.EditText;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -77,6 +79,20 @@ public class ClassifyTest extends ScreenTest {
     String warning = app().getString(R.string.other_arch, "riscv64", AndroidDevice.arch());
     android.widget.TextView shown = list.getChildAt(0).findViewById(R.id.warning);
     assertEquals(warning, shown.getText().toString());
+  }
+
+  @Test
+  public void contentKeepsAwayFromTheBarsAndTheKeyboard() {
+    MainActivity screen = Robolectric.setupActivity(MainActivity.class);
+    WindowInsets insets =
+        new WindowInsets.Builder()
+            .setInsets(WindowInsets.Type.systemBars(), Insets.of(0, 80, 0, 60))
+            .setInsets(WindowInsets.Type.ime(), Insets.of(0, 0, 0, 500))
+            .build();
+    screen.findViewById(R.id.screen).dispatchApplyWindowInsets(insets);
+    assertEquals(80, screen.findViewById(R.id.screen).getPaddingTop());
+    assertEquals(440, screen.findViewById(R.id.screen).getPaddingBottom());
+    assertEquals(60, screen.findViewById(R.id.navigation).getPaddingBottom());
   }
 
   private void assertRefused(String name, int message, String subject) throws Exception {
