@@ -11,6 +11,7 @@
 #              [uv run --project .. --with onnxruntime==1.29.0 --with jsonschema==4.26.0 python]
 #   BUNDLE     a bundle that is built       [builds the shipped ALBERT for android-arm64]
 set -euo pipefail
+BUNDLE=${BUNDLE:+$(realpath "$BUNDLE")}
 cd "$(dirname "$0")/.."
 
 EDGEBERT=${EDGEBERT:-uv run --project .. edgebert}
