@@ -17,7 +17,7 @@ HERE = Path(__file__).parent
 PEERS = tuple(sorted(file.parent.name for file in HERE.glob("*/make.py")))
 OURS = "edgebert"
 TARGET = "android-arm64"
-ROWS = 500  # of the test split
+ROWS = 200  # of the test split
 PYTHON = "3.11"
 LIMIT_S = 1800
 

@@ -175,10 +175,14 @@ def measure_all(
     return {f: costs(e, times[f]) if f in times else e for f, e in found.items()}
 
 
-def with_instructions(entry: Entry, file: Path) -> Entry:
-    """The entry with the counts that it lacks; none where the file does not run there."""
+def with_instructions(entry: Entry, file: Path, cpus: Sequence[str]) -> Entry:
+    """The entry with the counts that it lacks, of the emulated processors.
+
+    Raises:
+        MachineError: there is no emulator, or the file does not run there.
+    """
     counts = dict(entry.instructions)
-    for cpu in CPUS:
+    for cpu in cpus:
         if cpu not in counts and not entry.error:
             counts[cpu] = count(file, cpu, TOKENS, runs=1)["instructions"]
     return entry.model_copy(update={"instructions": counts})

@@ -22,9 +22,15 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from benchmarks.peers.making import OURS, PEERS, PeerError, build, make, version_of
-from benchmarks.peers.measuring import Entry, Subject, describe, measure_all, with_instructions
+from benchmarks.peers.measuring import (
+    CPUS,
+    Entry,
+    Subject,
+    describe,
+    measure_all,
+    with_instructions,
+)
 from benchmarks.peers.page import write_page
-from edgebert.pipeline.progress import quiet_libraries
 from edgebert.pipeline.stages.load import resolve_model
 from edgebert.targets.errors import MachineError
 
@@ -50,13 +56,21 @@ def slug(name: str) -> str:
     return name.replace(" ", "-")
 
 
-def make_files(subject: Subject, work: Path) -> tuple[dict[Path, Entry], list[Entry]]:
-    """Entries by model file, and the entries of the makers that failed."""
+def make_files(subject: Subject, work: Path, as_is: bool) -> tuple[dict[Path, Entry], list[Entry]]:
+    """Entries by model file, and the entries of the makers without one.
+
+    Args:
+        subject: what is compressed.
+        work: where the files go.
+        as_is: make nothing.
+    """
     files: dict[Path, Entry] = {}
     failed: list[Entry] = []
     for maker in (*PEERS, OURS):
         out, version = work / slug(subject.name) / maker, version_of(maker)
         try:
+            if as_is and not out.exists():
+                raise PeerError("not run")
             if maker == OURS:
                 made = build(subject.model, subject.data, out)
             else:
@@ -69,21 +83,24 @@ def make_files(subject: Subject, work: Path) -> tuple[dict[Path, Entry], list[En
     return files, failed
 
 
-def measured(subject: Subject, work: Path, rounds: int, known: dict[str, Entry]) -> list[Entry]:
+def measured(
+    subject: Subject, work: Path, arguments: argparse.Namespace, known: dict[str, Entry]
+) -> list[Entry]:
     """All entries of a subject; `known`: earlier ones by the file's hash, for their counts."""
-    files, failed = make_files(subject, work)
+    files, failed = make_files(subject, work, arguments.as_is)
     fp32 = work / slug(subject.name) / BASELINE / "fp32.onnx"
     if not fp32.exists():
-        sys.exit(f"{BASELINE} has not made {fp32}, which all are compared with")
+        why = f"not measured: {BASELINE} left no fp32.onnx to compare with"
+        return [entry.model_copy(update={"error": why}) for entry in files.values()] + failed
     files = {fp32: describe(subject, "fp32", version_of(BASELINE), fp32), **files}
-    entries = measure_all(files, fp32, subject, rounds)
+    entries = measure_all(files, fp32, subject, arguments.rounds)
     found = []
     for file, entry in entries.items():
         if entry.sha256 in known:
             counts = known[entry.sha256].instructions
             entry = entry.model_copy(update={"instructions": counts})
         try:
-            entry = with_instructions(entry, file)
+            entry = with_instructions(entry, file, arguments.cpus)
         except MachineError as error:
             print(f"not counted: {error}", file=sys.stderr)
         print(entry.model_dump_json(exclude_defaults=True), file=sys.stderr)
@@ -97,6 +114,8 @@ def main() -> None:
     parser.add_argument("work", type=Path)
     parser.add_argument("subjects", nargs="*", metavar="NAME=CHECKPOINT:DATA")
     parser.add_argument("--rounds", type=int, default=3, help="processes that measure each file")
+    parser.add_argument("--cpus", nargs="*", default=CPUS, help="emulated for the instructions")
+    parser.add_argument("--as-is", action="store_true", help="measure what is there, make nothing")
     parser.add_argument("--page", action="store_true", help="only write the page again")
     arguments = parser.parse_args()
     work = arguments.work.resolve()
@@ -107,8 +126,7 @@ def main() -> None:
         known = {entry.sha256: entry for entry in entries if entry.sha256}
         entries = []
         for subject in (*words, load_subject(*SHIPPED, work)):
-            with quiet_libraries(keep=False):
-                entries += measured(subject, work, arguments.rounds, known)
+            entries += measured(subject, work, arguments, known)
             saved.write_bytes(ENTRIES.dump_json(entries, indent=1))
     write_page(entries)
 

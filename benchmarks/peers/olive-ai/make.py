@@ -12,7 +12,7 @@ from olive.workflows import run
 
 PASSES = {
     "conversion": {"type": "OnnxConversion", "target_opset": 20},
-    "fusion": {"type": "OrtTransformersOptimization"},
+    "fusion": {"type": "OrtTransformersOptimization", "model_type": "bert"},
     "quantization": {"type": "OnnxDynamicQuantization"},
 }
 
