@@ -9,6 +9,7 @@ from pathlib import Path
 
 import torch
 from onnx_neural_compressor.quantization import config, quantize
+from torch.export import Dim
 from transformers import AutoModelForSequenceClassification
 
 NAMES = ("input_ids", "attention_mask", "token_type_ids")
@@ -18,6 +19,7 @@ def main(checkpoint: Path, out: Path) -> None:
     """As the module says."""
     model = AutoModelForSequenceClassification.from_pretrained(checkpoint).eval()
     model.config.return_dict = False
+    shape = {0: Dim("batch", min=1, max=64), 1: Dim("seq", min=2, max=512)}
     inputs = {name: torch.ones(2, 16, dtype=torch.long) for name in NAMES}
     with tempfile.TemporaryDirectory() as folder:
         exported = str(Path(folder, "fp32.onnx"))
@@ -27,7 +29,7 @@ def main(checkpoint: Path, out: Path) -> None:
             exported,
             kwargs=inputs,
             dynamo=True,
-            dynamic_shapes={name: {0: "batch", 1: "seq"} for name in NAMES},
+            dynamic_shapes={name: shape for name in NAMES},
             output_names=["logits"],
             external_data=False,
         )
