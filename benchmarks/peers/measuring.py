@@ -140,14 +140,15 @@ def costs(entry: Entry, measurements: Sequence[Measurement]) -> Entry:
 
 
 def describe(subject: Subject, maker: str, version: str, file: Path) -> Entry:
-    """An entry with what the file alone tells."""
+    """An entry with what the file alone tells, weights that lie beside it included."""
+    parts = sorted(file.parent.glob(f"{file.name}*"))
     return Entry(
         subject=subject.name,
         maker=maker,
         version=version,
         format=file.suffix[1:],
-        sha256=sha256_of(file),
-        size_mb=file.stat().st_size / 1e6,
+        sha256=sha256_of(*parts),
+        size_mb=sum(part.stat().st_size for part in parts) / 1e6,
     )
 
 
