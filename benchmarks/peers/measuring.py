@@ -1,5 +1,8 @@
 """Measures model files side by side, all on the runtime and by the runner that edgebert ships."""
 
+import json
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,8 +21,9 @@ from edgebert.calibration.labels import match_labels
 from edgebert.calibration.sample import spread
 from edgebert.pipeline.artifact import Checkpoint, sha256_of
 from edgebert.pipeline.distances import Distances
+from edgebert.pipeline.runners.runner import RUN_PY
 from edgebert.pipeline.runtimes.run import Encoded
-from edgebert.pipeline.stages.measure import Measurement, measure
+from edgebert.pipeline.stages.measure import Measurement
 from edgebert.pipeline.stages.reference import encode_rows, run_torch
 from edgebert.pipeline.stages.validate import run_sessions
 from edgebert.targets.errors import EdgebertError
@@ -40,8 +44,8 @@ class Entry(BaseModel):
         sha256: of the file.
         size_mb: of the file, in MB (1e6 bytes).
         memory_mb: peak memory above the runtime without a model.
-        load_ms: from the file to a session that can run.
-        p50_ms: latency; speed: how many times as fast as the fp32 ONNX file, in turns with it.
+        load_ms: from the file to a session that can run, in time of the processor.
+        p50_ms: latency likewise; speed: how many times as fast as the fp32 ONNX file.
         cosine_mean, cosine_min: of the logits of the test texts with those of the checkpoint.
         accuracy: on the same texts.
         instructions: of an inference, by emulated processor.
@@ -124,6 +128,17 @@ def fidelity(entry: Entry, file: Path, subject: Subject) -> Entry:
     )
 
 
+def processor_time(file: Path, fp32: Path) -> Measurement:
+    """A file's memory, and its times in turns with the fp32 file, in a process of its own."""
+    script = Path(__file__).with_name("processor_time.py")
+    words = [str(RUN_PY.parent), str(file), str(fp32), str(TOKENS), str(RUNS)]
+    command = [sys.executable, "-P", str(script), *words]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, encoding="utf-8")
+    first, second = (json.loads(line) for line in done.stdout.splitlines())
+    local = {"runner": "local", "fp32_p50_ms": second["p50_ms"]}
+    return Measurement.model_validate({**first, **local})
+
+
 def costs(entry: Entry, measurements: Sequence[Measurement]) -> Entry:
     """The entry with time and memory; of several rounds, since a busy machine only adds."""
     speeds = [one.speedup for one in measurements if one.speedup is not None]
@@ -172,7 +187,7 @@ def measure_all(
             found[file] = entry.model_copy(update={"error": str(error)})
     for _ in range(rounds):
         for file, measured in times.items():
-            measured.append(measure(file, fp32, TOKENS, threads=1, runs=RUNS))
+            measured.append(processor_time(file, fp32))
     return {f: costs(e, times[f]) if f in times else e for f, e in found.items()}
 
 

@@ -88,23 +88,24 @@ def table(entries: Sequence[Entry]) -> list[str]:
 
 
 def standing(entries: Sequence[Entry]) -> list[str]:
-    """Where edgebert's files stand against the best peer, column by column."""
-    ours = [entry for entry in entries if entry.maker == OURS]
-    peers = [entry for entry in entries if entry.maker not in (OURS, "fp32")]
-    heads = " | ".join(f"edgebert {entry.format}" for entry in ours)
-    lines = [f"| column | best peer | {heads} |", f"| --- | --- |{' --- |' * len(ours)}"]
+    """Where each of edgebert's files stands against the best peer of its format, by column."""
+    ours = [entry for entry in entries if entry.maker == OURS and not entry.error]
+    if not ours:
+        return []
+    heads = " | ".join(f"best {entry.format} of the peers | edgebert" for entry in ours)
+    lines = ["", f"| column | {heads} |", f"| --- |{' --- |' * 2 * len(ours)}"]
     for column in COLUMNS:
-        best = column.best(peers)
-        if best is None:
-            continue
         cells = []
         for entry in ours:
+            peers = [e for e in entries if e.format == entry.format]
+            best = column.best([e for e in peers if e.maker not in (OURS, "fp32")])
+            if best is None or column.value(entry) is None:
+                cells.append("not run |")
+                continue
             behind, ahead = column.is_behind(entry, best), column.is_behind(best, entry)
             word = "**behind**" if behind else "first" if ahead else "equal"
-            missing = column.value(entry) is None
-            cells.append("not run" if missing else f"{column.text(entry)}, {word}")
-        peer = f"{column.text(best)}, {best.maker} ({best.format})"
-        lines.append(f"| {column.title} | {peer} | {' | '.join(cells)} |")
+            cells.append(f"{column.text(best)}, {best.maker} | {column.text(entry)}, {word}")
+        lines.append(f"| {column.title} | {' | '.join(cells)} |")
     return lines
 
 
@@ -116,7 +117,7 @@ def plot(entries: Sequence[Entry]) -> None:
     matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "", "font.size": 8})
     from matplotlib import pyplot
 
-    subjects = list(dict.fromkeys(entry.subject for entry in entries))
+    subjects = list(dict.fromkeys(entry.subject for entry in entries if not entry.error))
     error = Column("1 - cosine", lambda e: e.cosine_mean and 1 - e.cosine_mean, "")
     panels = [*COLUMNS[:4], error, COLUMNS[7]]
     figure, axes = pyplot.subplots(
@@ -141,11 +142,14 @@ def write_page(entries: Sequence[Entry]) -> None:
     """Put tables and plot into docs/benchmarks.md; the text around them stays."""
     machines = ", ".join(sorted({entry.machine for entry in entries if entry.machine}))
     runtimes = ", ".join(sorted({entry.runtime for entry in entries if entry.runtime}))
-    rows = f"Measured at {TOKENS} tokens, batch 1, one thread, {RUNS} runs a round, on {machines}"
-    lines = [f"{rows}, with {runtimes}.", ""]
+    lines = [
+        f"Measured at {TOKENS} tokens, batch 1, one thread, {RUNS} runs a round, on {machines},",
+        f"with {runtimes}.",
+        "",
+    ]
     for subject in dict.fromkeys(entry.subject for entry in entries):
         of_it = [entry for entry in entries if entry.subject == subject]
-        lines += [f"## {subject}", "", *table(of_it), "", *standing(of_it), ""]
+        lines += [f"## {subject}", "", *table(of_it), *standing(of_it), ""]
     text = PAGE.read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
