@@ -94,29 +94,36 @@ def rows(subject: Subject, format: Format, trials: tuple[Trial, ...]) -> list[st
     return found
 
 
+def write_page(lines: list[str]) -> None:
+    """Put the table between its marks."""
+    header = [
+        "| model | format | scheme | MB | cosine mean | cosine min | same label | speed |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    text = PAGE.read_text(encoding="utf-8")
+    begin, end = "<!-- schemes -->\n", "<!-- end of schemes -->"
+    before, _, rest = text.partition(begin)
+    _, _, after = rest.partition(end)
+    table = "\n".join([*header, *lines])
+    PAGE.write_text(f"{before}{begin}{table}\n{end}{after}", encoding="utf-8")
+
+
 def main(work: Path, named: list[str]) -> None:
-    """As the module says."""
+    """As the module says; the page is written after each build, so that it can be stopped."""
     subjects = [Subject("shipped ALBERT", "albert", "clinc150")]
     for word in named:
         name, _, rest = word.partition("=")
         model, _, data = rest.rpartition(":")
         subjects.append(Subject(name, model, data))
     subjects += [Subject(name, name, None) for name in RANDOM]
-    lines = [
-        "| model | format | scheme | MB | cosine mean | cosine min | same label | speed |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
-    ]
+    lines: list[str] = []
     for subject in subjects:
         for format in FORMATS:
             out = work / "quantization" / f"{subject.name.replace(' ', '-')}-{format}"
             if not out.exists():
                 pipeline.build(subject.request(format, out), show=True)
             lines += rows(subject, format, read_report(out).trials)
-    text = PAGE.read_text(encoding="utf-8")
-    begin, end = "<!-- schemes -->\n", "<!-- end of schemes -->"
-    before, _, rest = text.partition(begin)
-    _, _, after = rest.partition(end)
-    PAGE.write_text(before + begin + "\n".join(lines) + "\n" + end + after, encoding="utf-8")
+            write_page(lines)
 
 
 if __name__ == "__main__":
