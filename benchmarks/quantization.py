@@ -14,6 +14,7 @@ One build a model and a format tries every scheme on the dev rows; a build that 
 not made again.
 """
 
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,12 +23,15 @@ from edgebert import pipeline
 from edgebert.pipeline.drift import Trial
 from edgebert.pipeline.schemes import SCHEMES
 from edgebert.pipeline.stages.report import read_report
-from edgebert.targets import Format
+from edgebert.targets import Format, target_text
 
 PAGE = Path(__file__).parents[1] / "docs" / "quantization.md"
 FORMATS: tuple[Format, ...] = ("onnx", "tflite")
 RANDOM = ("distilbert-base-uncased", "albert-base-v2", "bert-base-uncased")
 TARGET = "raspberry-pi-5"  # the newest opset of the targets that run both formats
+ONE_THREAD = (
+    "one-thread.toml"  # that target with one thread: two wait for each other when it is busy
+)
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ class Subject:
         ]
         return pipeline.BuildRequest(
             model=self.model,
-            target=TARGET,
+            target=str(out.parent / ONE_THREAD),
             data=self.data,
             out=out,
             formats=(format,),
@@ -116,10 +120,14 @@ def main(work: Path, named: list[str]) -> None:
         model, _, data = rest.rpartition(":")
         subjects.append(Subject(name, model, data))
     subjects += [Subject(name, name, None) for name in RANDOM]
+    folder = work / "quantization"
+    folder.mkdir(parents=True, exist_ok=True)
+    target = re.sub(r"(?m)^threads = .*$", "threads = 1", target_text(TARGET))
+    (folder / ONE_THREAD).write_text(target, encoding="utf-8")
     lines: list[str] = []
     for subject in subjects:
         for format in FORMATS:
-            out = work / "quantization" / f"{subject.name.replace(' ', '-')}-{format}"
+            out = folder / f"{subject.name.replace(' ', '-')}-{format}"
             if not out.exists():
                 pipeline.build(subject.request(format, out), show=True)
             lines += rows(subject, format, read_report(out).trials)
