@@ -11,6 +11,7 @@ from scipy.special import log_expit, log_softmax
 from edgebert.calibration.dataset import Row, Split
 from edgebert.calibration.labels import IGNORED, match_labels
 from edgebert.pipeline.artifact import Task
+from edgebert.pipeline.chance import chance_notes
 from edgebert.pipeline.drift import Disagreement, DriftReport, LabelDrift
 from edgebert.pipeline.metrics import Predictions, f1, half_width, label_counts, measure_metrics
 from edgebert.targets.errors import InputError
@@ -112,6 +113,8 @@ def compute_drift(
     if metrics[0].name in _SHARES and task == "single_label":
         width = half_width(metrics[0].reference, len(measured))
         resolution += f"; the 95 % half-width of {metrics[0].name} at this size is {width:.2%}"
+    if task == "single_label":
+        notes += chance_notes(expected, said[0], labels)
     text = _Text(task, labels, measured, group, reference.word)
     return DriftReport(
         task=task,
