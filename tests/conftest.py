@@ -43,7 +43,7 @@ bank credit this use at want with make should show up help change new good bad f
 flight weather play music day
 """
 
-HEAD_BIASES = ("classifier.bias", "classifier.out_proj.bias", "logits_proj.bias")
+HEAD_BIASES = ("classifier.bias", "classifier.out_proj.bias")
 
 TinyCheckpoint = Callable[..., Checkpoint]
 Done = subprocess.CompletedProcess[str]
@@ -136,7 +136,7 @@ def balance_head(checkpoint: Checkpoint) -> None:
     """Move the head's bias, so that the random model gives all its labels, not always the same."""
     file = checkpoint.path / "model.safetensors"
     tensors = load_file(file)
-    bias = next(name for name in reversed(tensors) if name.endswith(HEAD_BIASES))
+    bias = next(name for name in HEAD_BIASES if name in tensors)
     tensors[bias] -= text_logits(checkpoint, clinc_texts("train", 60)).mean(0)
     save_file(tensors, file, {"format": "pt"})
 
@@ -145,6 +145,18 @@ def balance_head(checkpoint: Checkpoint) -> None:
 def tiny_checkpoint() -> TinyCheckpoint:
     """`tiny_checkpoint(model_type, folder, labels=3, **config_overrides)` saves a checkpoint."""
     return make_tiny_checkpoint
+
+
+@pytest.fixture(scope="session")
+def balanced_checkpoint() -> TinyCheckpoint:
+    """As `tiny_checkpoint`, with a model that gives all its labels."""
+
+    def make(*arguments: Any, **settings: Any) -> Checkpoint:
+        checkpoint = make_tiny_checkpoint(*arguments, **settings)
+        balance_head(checkpoint)
+        return checkpoint
+
+    return make
 
 
 @pytest.fixture(scope="session")

@@ -34,6 +34,16 @@ def unknown_note(tokenizer: Any, encoded: Sequence[Encoded]) -> str:
     )
 
 
+def special_note(tokenizer: Any, encoded: Sequence[Encoded]) -> str:
+    """That texts spell out special tokens, such as [SEP]; empty where none does."""
+    special = _special_ids(tokenizer) - {tokenizer.token_to_id(name) for name in UNKNOWN}
+    count = 0
+    for row in encoded:
+        own = {token for token, word in zip(row.ids, row.word_ids, strict=True) if word is not None}
+        count += not special.isdisjoint(own)
+    return f"{count} rows spell out a special token, which is read as one" if count else ""
+
+
 def coverage_note(
     tokenizer: Any, calibration: Sequence[Sequence[int]], texts: Sequence[Sequence[int]]
 ) -> str:
