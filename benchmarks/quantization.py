@@ -46,10 +46,14 @@ class Subject:
 
     def request(self, format: Format, out: Path) -> pipeline.BuildRequest:
         """A build that tries every scheme of a format."""
-        names = [f'"{scheme.name}"' for scheme in SCHEMES if format in scheme.formats]
-        if self.data is None:  # nothing to calibrate with
-            calibrated = {f'"{scheme.name}"' for scheme in SCHEMES if scheme.calibrated}
-            names = [name for name in names if name not in calibrated]
+        names = [
+            f'"{scheme.name}"'
+            for scheme in SCHEMES
+            if format in scheme.formats
+            and not scheme.trained
+            # random weights come without texts to calibrate with
+            and not (scheme.calibrated and self.data is None)
+        ]
         return pipeline.BuildRequest(
             model=self.model,
             target=TARGET,

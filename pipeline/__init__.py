@@ -36,6 +36,7 @@ __all__ = [
     "plan",
     "predict",
     "recipes",
+    "report_markdown",
     "targets",
     "validate",
 ]
@@ -186,15 +187,32 @@ def predict(
     return [classifier.predict(text) for text in texts]
 
 
-def inspect(path: Path) -> "Inspection":
+def inspect(path: Path, *, layers: bool = False) -> "Inspection":
     """What is in a bundle or a checkpoint: sizes, parameters, operators, precision.
 
+    Args:
+        path: the folder.
+        layers: also where the drift of a bundle arises, layer by layer.
+
     Raises:
-        InputError: neither a bundle nor a checkpoint.
+        InputError: neither a bundle nor a checkpoint, or a bundle whose layers were not measured.
     """
     from edgebert.pipeline.inspection import inspect_path
 
-    return inspect_path(path)
+    return inspect_path(path, layers)
+
+
+def report_markdown(bundle: Path) -> str:
+    """The report of a bundle as Markdown, for a comment or a job's summary page.
+
+    Raises:
+        InputError: no bundle, or one without a report.
+    """
+    from edgebert.pipeline.bundle import Bundle
+    from edgebert.pipeline.stages.markdown import render_markdown
+    from edgebert.pipeline.stages.report import read_report
+
+    return render_markdown(read_report(Bundle.open(bundle).path))
 
 
 def models() -> "tuple[CatalogueEntry, ...]":

@@ -92,6 +92,12 @@ class Checkpoint:
         return self.family.max_length(self.config)
 
     @property
+    def shares_layers(self) -> bool:
+        """True where several depths are one layer (ALBERT)."""
+        depths = int(getattr(self.config, "num_hidden_layers", 0) or 0)
+        return int(getattr(self.config, "num_hidden_groups", None) or depths) < depths
+
+    @property
     def has_token_type_ids(self) -> bool:
         """True where the model tells the two texts of a pair apart by token types."""
         return self.family.has_token_type_ids(self.config)

@@ -4,7 +4,7 @@ A resample is then one row of a matrix product, `weights [resamples, rows] @ sta
 Source: percentile bootstrap, Efron and Tibshirani, An Introduction to the Bootstrap, 1993.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,32 +12,33 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
 RESAMPLES = 2000
-CONFIDENCE = 0.95
 _CHUNK_CELLS = 2_000_000  # resamples x rows of one matrix product; bounds memory
 
 
-def interval(
-    statistics: Floats, counts: Ids, drops: Callable[[Floats], Floats], seed: int, resamples: int
-) -> tuple[Floats, Floats]:
-    """The 95 % interval of each drop; it does not depend on the order of the rows.
+def quantiles(
+    statistics: Floats,
+    counts: Ids,
+    figures: Callable[[Floats], Floats],
+    shares: Sequence[float],
+    seed: int = 0,
+    resamples: int = RESAMPLES,
+) -> Floats:
+    """Quantiles of each figure over resampled rows; they do not depend on the order of the rows.
 
     Args:
         statistics: what is summed, [rows, k].
         counts: how many times each row counts, [rows].
-        drops: from sums [..., k] to drops [drops, ...].
+        figures: from sums [..., k] to figures [figures, ...].
+        shares: which quantiles, of 0 to 1.
         seed: of the resamples.
         resamples: how many.
 
     Returns:
-        Lower and upper ends, [drops] each. They hold the drop of the rows as they are even where
-        the percentiles of a skewed metric do not.
+        The quantiles, [shares, figures].
     """
     statistics, counts = _merge(statistics, counts)
-    sampled = [drops(weights @ statistics) for weights in _resample(counts, resamples, seed)]
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(np.concatenate(sampled, axis=1), (tail, 1 - tail), axis=1)
-    point = drops(counts @ statistics)
-    return np.minimum(low, point), np.maximum(high, point)
+    sampled = [figures(weights @ statistics) for weights in _resample(counts, resamples, seed)]
+    return np.asarray(np.quantile(np.concatenate(sampled, axis=1), shares, axis=1))
 
 
 def _merge(statistics: Floats, counts: Ids) -> tuple[Floats, Ids]:

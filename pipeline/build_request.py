@@ -25,6 +25,7 @@ class BuildRequest:
         overrides: `stage.key=value` settings over the recipe's.
         validate: False builds without data and without proof.
         allow_pickle: read pytorch_model.bin where there is no model.safetensors.
+        texts: False keeps texts of the data out of the reports and of golden.jsonl.
         validate_on: runners that the finished bundle is validated on too.
         init_random: build a catalogue entry at its real size with made-up weights.
     """
@@ -42,6 +43,7 @@ class BuildRequest:
     validate: bool = True
     allow_pickle: bool = False
     init_random: bool = False
+    texts: bool = True
     validate_on: tuple[str, ...] = ()
 
     def command_line(self) -> str:
@@ -60,7 +62,11 @@ class BuildRequest:
             ("--init", "random" if self.init_random else None),
         ]
         words = [str(word) for pair in pairs if pair[1] is not None for word in pair]
-        switches = {"--no-validate": not self.validate, "--allow-pickle": self.allow_pickle}
+        switches = {
+            "--no-validate": not self.validate,
+            "--allow-pickle": self.allow_pickle,
+            "--no-texts": not self.texts,
+        }
         return shlex.join(
             ["edgebert", "build", *words, *(name for name, given in switches.items() if given)]
         )

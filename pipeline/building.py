@@ -14,6 +14,7 @@ from edgebert.pipeline.cache import Cache
 from edgebert.pipeline.compression import compress
 from edgebert.pipeline.drift import DriftReport, Gate, Trial
 from edgebert.pipeline.gates import judge
+from edgebert.pipeline.layer_runs import run_layers
 from edgebert.pipeline.planning import Plan
 from edgebert.pipeline.progress import Progress
 from edgebert.pipeline.scheme_choice import SchemeChoice
@@ -66,15 +67,21 @@ class Build:
         models: dict[Format, Model] = {}
         drift: dict[Format, DriftReport] = {}
         gates: list[Gate] = []
-        measurements = []
+        layers, measurements = [], []
         for format in plan.formats:
             exported = self.export(checkpoint, format)
             choice = SchemeChoice(self, checkpoint, format, exported, calibration)
             tried, model = choice()
             trials += tried
             models[format] = model
+            if checkpoint.shares_layers and not {"Loop", "WHILE"} & set(model.info.operators):
+                self.notes.append(
+                    f"{model.info.scheme} in {format} has the shared layer written out: it is in "
+                    "the file once, and in memory once a depth"
+                )
             if plan.data is not None:
                 drift[format] = self.drift(checkpoint, model, "test")
+                layers.append(run_layers(plan.data, self.runs, checkpoint, exported, model))
             measurement = self.measure(model, exported)
             measurements.append(measurement)
             gates += judge(
@@ -85,7 +92,7 @@ class Build:
                 measurement.p50_ms,
                 random_weights=plan.source.random_weights,
             )
-        stage = Golden()
+        stage = Golden() if plan.recipe.report.texts else Golden(test_texts=0)
         inputs = [checkpoint.sha256, *(model.sha256 for model in models.values())]
         golden = self.stage(
             "golden texts",
@@ -112,6 +119,8 @@ class Build:
                 gates=tuple(gates),
                 trials=tuple(trials),
                 measurements=tuple(measurements),
+                layers=tuple(layers),
+                times_s=dict(self.progress.times_s),
                 attributions=plan.attributions,
                 command=plan.command,
                 notes=tuple(self.notes),

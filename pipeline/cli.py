@@ -72,6 +72,7 @@ def main(context: click.Context, debug: bool) -> None:
     metavar="STAGE.KEY=VALUE",
     help="Override a recipe setting.",
 )
+@click.option("--no-texts", is_flag=True, hidden=True)  # --set report.texts=false; help is full
 @click.option(
     "--validate-on", multiple=True, metavar="RUNNER", help="Validate there too, qemu:cortex-a76."
 )
@@ -91,6 +92,7 @@ def build(
     /,
     init: str | None,
     no_validate: bool,
+    no_texts: bool,
     dry_run: bool,
     no_cache: bool,
     as_json: bool,
@@ -99,7 +101,8 @@ def build(
     """Build the bundle of a model for a target."""
     from edgebert import pipeline
 
-    request = pipeline.BuildRequest(**asked, validate=not no_validate, init_random=init == "random")
+    asked |= {"validate": not no_validate, "texts": not no_texts}
+    request = pipeline.BuildRequest(**asked, init_random=init == "random")
     if dry_run:
         plan = pipeline.plan(request)
         _print_json(plan.describe()) if as_json else click.echo(plan.text())
@@ -225,12 +228,17 @@ def predict(bundle: Path, texts: tuple[str, ...], format: Any, as_json: bool) ->
 
 @main.command(epilog="Example: edgebert inspect artifacts/albert-android-arm64")
 @click.argument("path", type=click.Path(path_type=Path), metavar="BUNDLE|CHECKPOINT")
+@click.option("--layers", is_flag=True, help="Where the drift arises, layer by layer.")
+@click.option("--markdown", is_flag=True, help="The report, for a comment or a summary page.")
 @_json_option
-def inspect(path: Path, as_json: bool) -> None:
+def inspect(path: Path, layers: bool, markdown: bool, as_json: bool) -> None:
     """Show what is in a bundle or a checkpoint."""
     from edgebert import pipeline
 
-    found = pipeline.inspect(path)
+    if markdown:
+        click.echo(pipeline.report_markdown(path), nl=False)
+        return
+    found = pipeline.inspect(path, layers=layers)
     _print_json(found.model_dump(mode="json")) if as_json else click.echo(found.text())
 
 

@@ -1,19 +1,26 @@
 """Compare the logits of a checkpoint with those of an artifact: one drift report."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_expit, log_softmax
 
 from edgebert.calibration.dataset import Row, Split
 from edgebert.calibration.labels import IGNORED, match_labels
+from edgebert.pipeline import intervals
 from edgebert.pipeline.artifact import Task
 from edgebert.pipeline.chance import chance_notes
-from edgebert.pipeline.drift import Disagreement, DriftReport, LabelDrift
-from edgebert.pipeline.metrics import Predictions, f1, half_width, label_counts, measure_metrics
+from edgebert.pipeline.confidence import measure_confidence
+from edgebert.pipeline.distances import Distances, mean_share
+from edgebert.pipeline.drift import DriftReport
+from edgebert.pipeline.findings import Disagreement
+from edgebert.pipeline.label_drift import confusion_changes, label_table, out_of_scope
+from edgebert.pipeline.metric_drift import measure_metrics
+from edgebert.pipeline.metrics import Predictions
+from edgebert.pipeline.significance import changed_rows
+from edgebert.pipeline.slices import measure_slices
 from edgebert.targets.errors import InputError
 
 WORST = 20  # disagreements that a report lists
@@ -24,7 +31,11 @@ _SHARES = ("accuracy",)
 
 @dataclass(frozen=True)
 class Conditions:
-    """Under which a comparison was made; the fields of `DriftReport` of the same names."""
+    """Under which a comparison was made; the fields of `DriftReport` of the same names.
+
+    Attributes:
+        tokens: index of a row in its split -> its length in tokens, for slices.
+    """
 
     split: Split
     runtime: str
@@ -32,6 +43,7 @@ class Conditions:
     padding: str
     truncated: int = 0
     notes: tuple[str, ...] = ()
+    tokens: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -105,17 +117,22 @@ def compute_drift(
     )
     metrics = measure_metrics(predictions, seed)
     same = (said[0] == said[1]).reshape(len(answered), -1).all(axis=1) & answered
-    distances = _Distances.of(task, reference.values, artifact.values, answered)
+    distances = Distances.of(task, reference.values, artifact.values, answered)
     nonfinite = len(np.unique(group[~answered]))
     if nonfinite:
         notes.append(f"{nonfinite} of {len(measured)} rows have NaN or infinite logits")
     resolution = f"one row is {1 / len(measured):.3%} of {len(measured)}"
     if metrics[0].name in _SHARES and task == "single_label":
-        width = half_width(metrics[0].reference, len(measured))
+        width = intervals.half_width(metrics[0].reference, len(measured))
         resolution += f"; the 95 % half-width of {metrics[0].name} at this size is {width:.2%}"
     if task == "single_label":
         notes += chance_notes(expected, said[0], labels)
     text = _Text(task, labels, measured, group, reference.word)
+    kl_mean, kl_low, kl_high = distances.mean(distances.kl, group, seed)
+    cosine_mean, cosine_low, cosine_high = distances.mean(distances.cosine, group, seed)
+    classes = task != "regression"
+    agreement = mean_share(same, group, seed) if classes else (None, None, None)
+    lengths = np.array([conditions.tokens.get(int(index), 0) for index in indices])
     return DriftReport(
         task=task,
         split=conditions.split,
@@ -125,14 +142,25 @@ def compute_drift(
         machine=conditions.machine,
         padding=conditions.padding,
         metrics=metrics,
-        agreement=None if task == "regression" else float(same.mean()),
-        kl_mean=distances.mean(distances.kl),
+        agreement=agreement[0],
+        agreement_low=agreement[1],
+        agreement_high=agreement[2],
+        kl_mean=kl_mean,
+        kl_mean_low=kl_low,
+        kl_mean_high=kl_high,
         kl_max=distances.max(distances.kl),
-        cosine_mean=distances.mean(distances.cosine),
+        cosine_mean=cosine_mean,
+        cosine_mean_low=cosine_low,
+        cosine_mean_high=cosine_high,
         cosine_min=distances.min(distances.cosine),
         max_abs_logit=distances.max(distances.absolute),
         nonfinite_rows=nonfinite,
-        labels=() if task == "regression" else _label_table(predictions, labels),
+        mcnemar=changed_rows(*predictions.right()) if classes else None,
+        labels=label_table(predictions, labels) if classes else (),
+        confusions=confusion_changes(predictions, labels),
+        out_of_scope=out_of_scope(predictions, labels),
+        confidence=measure_confidence(predictions, reference.values, artifact.values, seed),
+        slices=measure_slices(predictions, measured, lengths, same, seed),
         worst=_worst(text, predictions, same, distances),
         notes=(*conditions.notes, *targets.notes, *notes, resolution),
     )
@@ -165,77 +193,6 @@ def _silence(
 
 
 @dataclass(frozen=True)
-class _Distances:
-    """Per item: KL in nats and cosine (both None for regression), largest difference of a logit."""
-
-    kl: NDArray[np.float64] | None
-    cosine: NDArray[np.float64] | None
-    absolute: NDArray[np.float64]
-    answered: NDArray[np.bool_]
-
-    @classmethod
-    def of(
-        cls,
-        task: Task,
-        reference: NDArray[Any],
-        artifact: NDArray[Any],
-        answered: NDArray[np.bool_],
-    ) -> "_Distances":
-        r = reference.astype(np.float64)
-        a = np.where(answered[:, None], artifact, 0.0).astype(np.float64)
-        absolute = np.abs(r - a).max(axis=1)
-        if task == "regression":
-            return cls(None, None, absolute, answered)
-        norms = np.linalg.norm(r, axis=1) * np.linalg.norm(a, axis=1)
-        equal = (r == a).all(axis=1)  # two zero vectors are alike
-        cosine = np.divide((r * a).sum(axis=1), norms, out=equal.astype(float), where=norms > 0)
-        if task == "multi_label":  # one Bernoulli a label, summed
-            p, q = np.exp(log_expit(r)), np.exp(log_expit(-r))
-            kl = p * (log_expit(r) - log_expit(a)) + q * (log_expit(-r) - log_expit(-a))
-        else:
-            log_p = log_softmax(r, axis=1)
-            kl = np.exp(log_p) * (log_p - log_softmax(a, axis=1))
-        return cls(np.maximum(kl.sum(axis=1), 0.0), np.minimum(cosine, 1.0), absolute, answered)
-
-    def _finite(self, values: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
-        return None if values is None or not self.answered.any() else values[self.answered]
-
-    def mean(self, values: NDArray[np.float64] | None) -> float | None:
-        finite = self._finite(values)
-        return None if finite is None else float(finite.mean())
-
-    def max(self, values: NDArray[np.float64] | None) -> float | None:
-        finite = self._finite(values)
-        return None if finite is None else float(finite.max())
-
-    def min(self, values: NDArray[np.float64] | None) -> float | None:
-        finite = self._finite(values)
-        return None if finite is None else float(finite.min())
-
-
-def _label_table(predictions: Predictions, labels: Sequence[str]) -> tuple[LabelDrift, ...]:
-    counts = label_counts(predictions)
-    width, true = len(labels), counts.true
-    recall = [hit / np.maximum(true, 1) for hit in (counts.reference_hit, counts.artifact_hit)]
-    score = [
-        f1(true, counts.reference[:width], counts.reference_hit),
-        f1(true, counts.artifact[:width], counts.artifact_hit),
-    ]
-    return tuple(
-        LabelDrift(
-            label=labels[i],
-            rows=int(true[i]),
-            reference_recall=float(recall[0][i]),
-            artifact_recall=float(recall[1][i]),
-            reference_f1=float(score[0][i]),
-            artifact_f1=float(score[1][i]),
-        )
-        for i in sorted(range(width), key=lambda i: (-true[i], i))
-        if true[i]
-    )
-
-
-@dataclass(frozen=True)
 class _Text:
     """Names items and what was said of them."""
 
@@ -260,7 +217,7 @@ class _Text:
 
 
 def _worst(
-    text: _Text, predictions: Predictions, same: NDArray[np.bool_], distances: _Distances
+    text: _Text, predictions: Predictions, same: NDArray[np.bool_], distances: Distances
 ) -> tuple[Disagreement, ...]:
     """The items that differ most: no answer first, then another label, then by distance."""
     answered = distances.answered

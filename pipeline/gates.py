@@ -1,12 +1,14 @@
 """Gates: the limits of a build and whether they hold."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from edgebert.pipeline.decision import decide
 from edgebert.pipeline.drift import DriftReport, Gate
-from edgebert.pipeline.metrics import half_width
 from edgebert.targets import Format
 from edgebert.targets.errors import InputError
+
+LOOSE = 0.2  # a larger limit may be meant in percent
 
 
 @dataclass(frozen=True)
@@ -17,6 +19,8 @@ class Limits:
         max_drop: largest drop of the primary metric, a fraction (0.01 is one point).
         max_size_mb: largest model file in MB (1e6 bytes); None: no limit.
         max_latency_ms: longest median latency in ms; None: no limit.
+        confident: the drift gate passes only where the drop is below its limit with 95 %
+            confidence; otherwise it passes where the drop that was measured is.
 
     Raises:
         InputError: a drop that is no fraction (1 for one percent), or another limit not above 0.
@@ -25,6 +29,12 @@ class Limits:
     max_drop: float = 0.01
     max_size_mb: float | None = None
     max_latency_ms: float | None = None
+    confident: bool = False
+
+    @property
+    def measured(self) -> "Limits":
+        """The same without a demand for confidence, which the few rows of a choice cannot meet."""
+        return replace(self, confident=False)
 
     def __post_init__(self) -> None:
         if not 0 <= self.max_drop < 1:
@@ -58,7 +68,7 @@ def judge(
         latency_ms: its median latency in ms, measured on the target.
         random_weights: the checkpoint was never trained, so its accuracy means nothing.
     """
-    gates = [] if drift is None else [_drift_gate(limits.max_drop, format, drift, random_weights)]
+    gates = [] if drift is None else [_drift_gate(limits, format, drift, random_weights)]
     for name, value, limit, unit in (
         ("size", size_mb, limits.max_size_mb, "MB"),
         ("latency", latency_ms, limits.max_latency_ms, "ms"),
@@ -70,43 +80,33 @@ def judge(
     return tuple(gates)
 
 
-def limit_note(drift: DriftReport, max_drop: float) -> str:
-    """Why the rows cannot show so small a drop; empty where they can.
-
-    Two limits of what n rows can show: half of the interval of the drop and, where hardly a row
-    changed, 3 / n ("rule of three": the 95 % upper bound of a rate of which none was seen in n).
-    """
-    metric = drift.metrics[0]
-    finest = max(3 / drift.rows, (metric.drop_high - metric.drop_low) / 2)
-    if finest <= max_drop:
-        return ""
-    note = (
-        f"the limit {max_drop:g} is finer than {drift.rows} rows can show (about {finest:.2g}; "
-        f"one row is {1 / drift.rows:.2g}"
-    )
-    if drift.task == "single_label":
-        note += f"; half-width of {metric.name} {half_width(metric.reference, drift.rows):.2g}"
-    return note + ")"
-
-
-def _drift_gate(max_drop: float, format: Format, drift: DriftReport, random: bool) -> Gate:
-    metric = drift.metrics[0]
+def _drift_gate(limits: Limits, format: Format, drift: DriftReport, random: bool) -> Gate:
+    metric, limit = drift.metrics[0], limits.max_drop
     name = f"drift ({format})"
-    message = (
+    decision = decide(metric, drift.rows, limit)
+    parts = [
         f"{name}: {metric.name} {metric.reference:.4f} -> {metric.artifact:.4f}, drop "
         f"{metric.drop:.4f} (95 % interval {metric.drop_low:.4f} to {metric.drop_high:.4f}, "
-        f"{drift.rows} {drift.split} rows), limit {max_drop:g}"
-    )
+        f"{drift.rows} {drift.split} rows), limit {limit:g}",
+        decision.text,
+    ]
+    if limit > LOOSE:
+        points = 100 * limit
+        parts.append(f"a limit of {points:g} points: for {limit:g} points write {limit / 100:g}")
     if drift.nonfinite_rows:
-        message += f"; {drift.nonfinite_rows} rows have NaN or infinite logits"
-    note = limit_note(drift, max_drop)
-    if note:
-        message += f"; {note}"
+        parts.append(f"{drift.nonfinite_rows} rows have NaN or infinite logits")
     if random:
-        message += "; the weights are random, so that accuracy means nothing"
+        parts.append("the weights are random, so that accuracy means nothing")
     # A drop of exactly the limit passes, whatever the last bit of the subtraction says.
-    passed = metric.drop <= max_drop + 1e-12 and not drift.nonfinite_rows
-    return _gate(name, metric.drop, max_drop, metric.name, passed, message)
+    within = decision.verdict == "below" if limits.confident else metric.drop <= limit + 1e-12
+    if limits.confident and not within:
+        parts.append("the recipe demands 95 % confidence")
+    gate = _gate(
+        name, metric.drop, limit, metric.name, within and not drift.nonfinite_rows, "; ".join(parts)
+    )
+    return gate.model_copy(
+        update={"verdict": decision.verdict, "rows_needed": decision.rows_needed}
+    )
 
 
 def _gate(name: str, value: float, limit: float, unit: str, passed: bool, message: str) -> Gate:

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -10,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from edgebert.pipeline.artifact import Checkpoint
 from edgebert.pipeline.bundle import MANIFEST, Bundle
+from edgebert.pipeline.layers import LayerReport
 from edgebert.pipeline.runtimes.stored_tensor import StoredTensor
 from edgebert.targets import Format
 from edgebert.targets.errors import InputError
@@ -22,17 +24,21 @@ class _Found(BaseModel):
 
 
 class TensorSize(_Found):
-    """One stored tensor."""
+    """One stored tensor; `operator` reads it (empty in a checkpoint)."""
 
     name: str
     dtype: str
     shape: tuple[int, ...]
     bytes: int
+    operator: str = ""
 
     def text(self) -> str:
         """For people."""
         dimensions = "x".join(map(str, self.shape))
-        return f"  {self.bytes / 1e6:8.3f} MB  {self.dtype:<8} {dimensions:<14} {self.name}"
+        read_by = f"  ({self.operator})" if self.operator else ""
+        return (
+            f"  {self.bytes / 1e6:8.3f} MB  {self.dtype:<8} {dimensions:<14} {self.name}{read_by}"
+        )
 
 
 class FileInspection(_Found):
@@ -41,8 +47,10 @@ class FileInspection(_Found):
     Attributes:
         file: its name.
         scheme: quantization scheme.
-        bytes: its size.
+        bytes: its size, external data included.
         bytes_by_dtype: stored weights, by precision.
+        bytes_by_operator: stored weights, by the operator that reads them, largest first; what
+            several read counts once. Empty for a checkpoint.
         largest: the largest tensors.
         operators: operator -> newest version used; empty for a checkpoint.
         minimum_runtime: runtime and its lowest version that runs it.
@@ -52,6 +60,7 @@ class FileInspection(_Found):
     scheme: str
     bytes: int
     bytes_by_dtype: dict[str, int]
+    bytes_by_operator: dict[str, int] = {}
     largest: tuple[TensorSize, ...]
     operators: dict[str, int] = {}
     minimum_runtime: str = ""
@@ -68,6 +77,7 @@ class Inspection(_Found):
         max_length: longest input in tokens.
         passed: whether the gates of a bundle held; None for a checkpoint, or without proof.
         files: the weights files.
+        layers: where the drift of each model file arises, where that was asked for.
     """
 
     kind: Literal["bundle", "checkpoint"]
@@ -79,15 +89,18 @@ class Inspection(_Found):
     max_length: int
     passed: bool | None = None
     files: tuple[FileInspection, ...]
+    layers: tuple[LayerReport, ...] = ()
 
     def text(self) -> str:
-        """For people."""
+        """For people; the layers alone where they were asked for."""
         verdict = {True: "passed", False: "FAILED", None: "without proof"}[self.passed]
         lines = [
             f"{self.kind} {self.name}: {self.family}, {self.task}, {self.parameters:,} parameters, "
             f"{self.labels} labels, at most {self.max_length} tokens"
             + (f", gates {verdict}" if self.kind == "bundle" else "")
         ]
+        if self.layers:
+            return "\n\n".join([*lines, *(layers.text() for layers in self.layers)])
         for file in self.files:
             stored = ", ".join(
                 f"{dtype} {size / 1e6:.2f} MB" for dtype, size in file.bytes_by_dtype.items()
@@ -96,6 +109,11 @@ class Inspection(_Found):
                 f"\n{file.file}: {file.scheme}, {file.bytes / 1e6:.2f} MB (weights: {stored})"
             )
             lines += [tensor.text() for tensor in file.largest]
+            if file.bytes_by_operator:
+                sizes = ", ".join(
+                    f"{name} {size / 1e6:.3f} MB" for name, size in file.bytes_by_operator.items()
+                )
+                lines.append(f"  weights by operator: {sizes}")
             if file.operators:
                 used = ", ".join(f"{name} v{version}" for name, version in file.operators.items())
                 lines.append(f"  operators: {used}")
@@ -104,14 +122,23 @@ class Inspection(_Found):
         return "\n".join(lines)
 
 
-def inspect_path(path: Path) -> Inspection:
+def inspect_path(path: Path, layers: bool = False) -> Inspection:
     """Look into a bundle or a checkpoint folder.
 
+    Args:
+        path: the folder.
+        layers: also where the drift of a bundle arises, as its build measured it.
+
     Raises:
-        InputError: it is neither, or a file of it is damaged.
+        InputError: it is neither, a file of it is damaged, or the layers were not measured.
     """
     if (path / MANIFEST).is_file():
-        return _bundle(Bundle.open(path))
+        inspection = _bundle(Bundle.open(path))
+        return inspection.model_copy(update={"layers": _layers(path)}) if layers else inspection
+    if layers and (path / "config.json").is_file():
+        raise InputError(
+            "a checkpoint is what layers are compared with", str(path), "name a bundle"
+        )
     if (path / "config.json").is_file():
         return _checkpoint(path)
     raise InputError(
@@ -142,6 +169,19 @@ def _bundle(bundle: Bundle) -> Inspection:
         passed=manifest.passed,
         files=tuple(files),
     )
+
+
+def _layers(path: Path) -> tuple[LayerReport, ...]:
+    from edgebert.pipeline.stages.report import read_report
+
+    layers = read_report(path).layers
+    if not layers:
+        raise InputError(
+            "the layers of this bundle were not measured: it was built without data",
+            str(path / "report.json"),
+            "build it with --data, and the build measures them",
+        )
+    return layers
 
 
 def _checkpoint(path: Path) -> Inspection:
@@ -212,19 +252,27 @@ def _stored(format: Format, file: Path) -> list[TensorSize]:
 
         stored = TfliteFile(file).stored
     return [
-        TensorSize(name=t.name, dtype=t.dtype, shape=t.shape, bytes=t.size_bytes) for t in stored
+        TensorSize(
+            name=t.name, dtype=t.dtype, shape=t.shape, bytes=t.size_bytes, operator=t.operator
+        )
+        for t in stored
     ]
 
 
 def _file(file: Path, scheme: str, stored: list[TensorSize]) -> FileInspection:
-    by_dtype: dict[str, int] = {}
+    by_dtype: Counter[str] = Counter()
+    by_operator: Counter[str] = Counter()
     for tensor in stored:
-        by_dtype[tensor.dtype] = by_dtype.get(tensor.dtype, 0) + tensor.bytes
+        by_dtype[tensor.dtype] += tensor.bytes
+        if tensor.operator:
+            by_operator[tensor.operator] += tensor.bytes
+    data = file.with_name(f"{file.name}.data")
     ordered = sorted(stored, key=lambda tensor: (-tensor.bytes, tensor.name))
     return FileInspection(
         file=file.name,
         scheme=scheme,
-        bytes=file.stat().st_size,
+        bytes=sum(part.stat().st_size for part in (file, data) if part.exists()),
         bytes_by_dtype=dict(sorted(by_dtype.items())),
+        bytes_by_operator=dict(by_operator.most_common()),
         largest=tuple(ordered[:LARGEST]),
     )

@@ -72,6 +72,11 @@ class MachineDrift(_Result):
     starts_at: str = ""
     offer: str = ""
 
+    def without_texts(self) -> "MachineDrift":
+        """The same without a text of the user's; what was said of them stays."""
+        worst = tuple(one.model_copy(update={"text": ""}) for one in self.worst)
+        return self.model_copy(update={"worst": worst})
+
     def text(self) -> str:
         """For people, one line."""
         said = f"{self.runner}: "

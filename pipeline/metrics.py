@@ -1,10 +1,14 @@
-"""Task metrics before and after compression, with the interval of the drop.
+"""Task metrics before and after compression.
 
 Every metric is a function of sums over rows, which makes its bootstrap a matrix product.
+single_label: accuracy, macro F1, MCC. multi_label: micro F1, macro F1, subset accuracy. regression:
+Spearman, Pearson, MAE. token: accuracy and macro F1 over the words. Macro F1 is over the labels
+that the rows have.
+
 Multi-class MCC after Gorodkin, Computational Biology and Chemistry 28, 2004.
 """
 
-import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +17,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from edgebert.pipeline.artifact import Task
-from edgebert.pipeline.bootstrap import RESAMPLES, Floats, Ids, interval
-from edgebert.pipeline.drift import MetricDrift
+from edgebert.pipeline.bootstrap import Floats, Ids
 
 
 @dataclass(frozen=True)
@@ -40,42 +43,37 @@ class Predictions:
     group: Ids
     label_count: int
 
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(np.unique(self.group))
 
-def measure_metrics(
-    predictions: Predictions, seed: int = 0, resamples: int = RESAMPLES
-) -> tuple[MetricDrift, ...]:
-    """All metrics of the task, the primary one first.
-
-    single_label: accuracy, macro F1, MCC. multi_label: micro F1, macro F1, subset accuracy.
-    regression: Spearman, Pearson, MAE. token: accuracy and macro F1 over the words. Macro F1 is
-    over the labels that the rows have.
-    """
-    statistics, counts = _statistics(predictions)
-    metrics = _METRICS[predictions.task]
-
-    def drops(sums: Floats) -> Floats:
-        return _drops(metrics(sums, predictions.label_count))
-
-    low, high = interval(statistics, counts, drops, seed, resamples)
-    sums = counts @ statistics
-    return tuple(
-        MetricDrift(
-            name=name,
-            reference=float(reference),
-            artifact=float(artifact),
-            drop=float(drop),
-            drop_low=float(min(low[index], drop)),
-            drop_high=float(max(high[index], drop)),
+    def select(self, keep: NDArray[np.bool_]) -> "Predictions":
+        """Some of the items."""
+        return Predictions(
+            self.task,
+            self.expected[keep],
+            self.reference[keep],
+            self.artifact[keep],
+            self.answered[keep],
+            self.group[keep],
+            self.label_count,
         )
-        for index, ((name, (reference, artifact)), drop) in enumerate(
-            zip(metrics(sums, predictions.label_count).items(), drops(sums), strict=True)
-        )
-    )
+
+    def right(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Rows that the reference, and that the artifact, has wholly right; bool [rows] each."""
+        groups, group = np.unique(self.group, return_inverse=True)
+
+        def whole(said: NDArray[Any]) -> NDArray[np.bool_]:
+            wrong = (said != self.expected).reshape(len(said), -1).any(axis=1)
+            return np.asarray(np.bincount(group, weights=wrong, minlength=len(groups)) == 0)
+
+        return whole(self.reference), whole(self.artifact) & whole_rows(self.answered, group)
 
 
-def half_width(accuracy: float, rows: int) -> float:
-    """Half of the 95 % interval of one accuracy measured on so many rows (normal approximation)."""
-    return 1.96 * math.sqrt(accuracy * (1 - accuracy) / rows)
+def whole_rows(values: NDArray[np.bool_], group: Ids) -> NDArray[np.bool_]:
+    """Rows of which every item is true; bool [rows]."""
+    return np.asarray(np.bincount(group, weights=~values) == 0)
 
 
 @dataclass(frozen=True)
@@ -97,7 +95,7 @@ class LabelCounts:
 
 def label_counts(predictions: Predictions) -> LabelCounts:
     """Counts per label over all items; not for regression."""
-    statistics, counts = _statistics(predictions)
+    statistics, counts = row_statistics(predictions)
     return LabelCounts.of(counts @ statistics, predictions.label_count)
 
 
@@ -114,7 +112,7 @@ def _ratio(above: Any, below: Any) -> Floats:
 Metrics = dict[str, tuple[Floats, Floats]]  # name -> reference and artifact, each [...] as the sums
 
 
-def _drops(metrics: Metrics) -> Floats:
+def metric_drops(metrics: Metrics) -> Floats:
     """How much worse the artifact is, [metrics, ...]: an error such as MAE is better when lower."""
     return np.array([(a - r) if name == "mae" else (r - a) for name, (r, a) in metrics.items()])
 
@@ -186,7 +184,7 @@ def _correlations(rows: Floats, moments: Floats) -> tuple[Floats, Floats]:
     return correlation(r, rr, yr), correlation(a, aa, ya)
 
 
-_METRICS = {
+METRICS: dict[Task, Callable[[Floats, int], Metrics]] = {
     "single_label": _class_metrics,
     "multi_label": _multi_metrics,
     "regression": _regression_metrics,
@@ -194,7 +192,7 @@ _METRICS = {
 }
 
 
-def _statistics(predictions: Predictions) -> tuple[Floats, Ids]:
+def row_statistics(predictions: Predictions) -> tuple[Floats, Ids]:
     """What is summed, [rows, k], and how many times each row counts, [rows]."""
     if predictions.task == "single_label":
         # Rows that agree in all three ids are one row that counts several times.

@@ -153,6 +153,7 @@ class Plan:
             "data": self.data_name,
             "candidates": {format: self.candidates(format) for format in self.formats},
             "limits": asdict(self.limits),
+            "validate_on": self.validate_on,
             "out": str(self.out),
         }
 
@@ -186,12 +187,15 @@ class Plan:
             lines.append(f"recover  {self.recipe.recover.epochs:g} epochs")
         if self.recipe.quantize_aware is not None:
             lines.append(f"quantize-aware training: {self.recipe.quantize_aware.epochs:g} epochs")
-        limits = [f"drop <= {self.limits.max_drop:g}"]
+        sure = " with 95 % confidence" if self.limits.confident else ""
+        limits = [f"drop <= {self.limits.max_drop:g}{sure}"]
         if self.limits.max_size_mb is not None:
             limits.append(f"size <= {self.limits.max_size_mb:g} MB")
         if self.limits.max_latency_ms is not None:
             limits.append(f"latency <= {self.limits.max_latency_ms:g} ms")
-        return "\n".join([*lines, f"gates    {', '.join(limits)}", f"bundle   {self.out}"])
+        lines.append(f"gates    {', '.join(limits)}")
+        lines += [f"machine  {name}" for name in self.validate_on]
+        return "\n".join([*lines, f"bundle   {self.out}"])
 
     def exporter(self, format: Format) -> "ExportOnnx | ExportLitert":
         """The stage that exports to a format."""
@@ -226,7 +230,8 @@ def make_plan(request: BuildRequest) -> Plan:
         MachineError: a hub model that is not at hand and cannot be fetched.
     """
     target = load_target(request.target)
-    recipe = load_recipe(request.recipe, request.overrides)
+    overrides = request.overrides if request.texts else (*request.overrides, "report.texts=false")
+    recipe = load_recipe(request.recipe, overrides)
     for format in request.formats:
         if format not in target.formats:
             runs = f"it runs {', '.join(target.formats)}"
@@ -277,6 +282,7 @@ def _limits(request: BuildRequest, recipe: Recipe, target: Target) -> Limits:
         max_drop=max_drop,
         max_size_mb=first(request.max_size_mb, recipe.gates.max_size_mb, target.max_size_mb),
         max_latency_ms=first(request.max_latency_ms, recipe.gates.max_latency_ms, target_ms),
+        confident=recipe.gates.confident,
     )
 
 

@@ -159,11 +159,24 @@ class GateSettings(_Stage):
         max_drop: largest drop of the task metric, a fraction.
         max_size_mb: largest model file in MB (1e6 bytes).
         max_latency_ms: longest median latency in ms.
+        confident: demand that the drop is below its limit with 95 % confidence: too few rows fail.
     """
 
     max_drop: float | None = Field(default=None, ge=0, lt=1)
     max_size_mb: float | None = Field(default=None, gt=0)
     max_latency_ms: float | None = Field(default=None, gt=0)
+    confident: bool = False
+
+
+class ReportSettings(_Stage):
+    """What the report shows.
+
+    Attributes:
+        texts: whether texts of the data are in the reports and in golden.jsonl; without them a
+            device proves itself by edgebert's own texts.
+    """
+
+    texts: bool = True
 
 
 class Recipe(_Stage):
@@ -189,6 +202,7 @@ class Recipe(_Stage):
     validate_: ValidateSettings = Field(default=ValidateSettings(), alias="validate")
     measure: MeasureSettings = MeasureSettings()
     gates: GateSettings = GateSettings()
+    report: ReportSettings = ReportSettings()
 
     @property
     def trains(self) -> bool:

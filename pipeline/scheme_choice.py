@@ -12,7 +12,7 @@ from edgebert.pipeline.build_result import Attempt
 from edgebert.pipeline.drift import LayerSensitivity, Trial
 from edgebert.pipeline.gates import judge
 from edgebert.pipeline.recipe import AUTO
-from edgebert.pipeline.schemes import find_scheme, mixed_name
+from edgebert.pipeline.schemes import SchemeError, find_scheme, mixed_name
 from edgebert.targets import Format
 from edgebert.targets.errors import EdgebertError, InputError, MachineError
 
@@ -89,7 +89,7 @@ class SchemeChoice:
             failure = f"{error.what} ({error.where})" if error.where else error.what
             return Attempt(None, Trial(format=self.format, scheme=label, failure=failure))
         drift = build.drift(self.checkpoint, model, "dev") if build.plan.data is not None else None
-        gates = judge(build.plan.limits, self.format, drift, model.size_mb)
+        gates = judge(build.plan.limits.measured, self.format, drift, model.size_mb)
         trial = Trial(
             format=self.format,
             scheme=label,
@@ -129,13 +129,17 @@ class SchemeChoice:
             return []
         if self._holds(plain.model):  # it is the size, and fp32 is larger
             return []
-        table = self._sensitivity(name)
-        order = [one.layer for one in table]
-        most = max(1, int(settings.fp32_share * len(order)))
-        count = fewest(most, lambda k: self._holds(self._quantize(name, tuple(order[:k]))))
+        try:
+            table = self._sensitivity(name)
+            order = [one.layer for one in table]
+            most = max(1, int(settings.fp32_share * len(order)))
+            count = fewest(most, lambda k: self._holds(self._quantize(name, tuple(order[:k]))))
+        except SchemeError as error:
+            failed = Trial(format=self.format, scheme=mixed_name(name), failure=error.what)
+            return [Attempt(None, failed)]
         attempt = self._attempt(name, tuple(order[: count or most]))
         trial, failure = attempt.trial, ""
-        gates = judge(plan.limits, self.format, trial.drift, trial.size_mb)
+        gates = judge(plan.limits.measured, self.format, trial.drift, trial.size_mb)
         if not attempt.passed:
             why = "; ".join(gate.message for gate in gates if not gate.passed)
             failure = f"with the {count or most} costliest of {len(order)} layers in fp32: {why}"
@@ -145,7 +149,9 @@ class SchemeChoice:
     def _holds(self, model: Model) -> bool:
         """True where the drift on the dev rows is within its limit."""
         drift = self.build.drift(self.checkpoint, model, "dev")
-        return all(gate.passed for gate in judge(self.build.plan.limits, self.format, drift))
+        return all(
+            gate.passed for gate in judge(self.build.plan.limits.measured, self.format, drift)
+        )
 
     def _sensitivity(self, name: str) -> tuple[LayerSensitivity, ...]:
         """What each layer costs in a scheme, costliest first."""

@@ -4,8 +4,8 @@ A name decodes as in ai-edge-quantizer: `dynamic_wi8c_afp32` is dynamic ranges, 
 channel, activations fp32 between the operators (quantized inside them); `static_wi8c_ai8` has
 calibrated int8 activations; `weight_only_*` computes in fp32; `hr` rotates by a Hadamard matrix
 first; `wi7` is int8 in a range of 7 bits, `b128` a scale for every 128 inputs of a channel,
-`smooth` SmoothQuant first, `trained` ranges that quantization-aware training has learned, `mixed`
-some layers in fp32.
+`token` a scale for every token, `smooth` SmoothQuant first, `trained` ranges that
+quantization-aware training has learned, `mixed` some layers in fp32.
 """
 
 import difflib
@@ -37,6 +37,7 @@ class Scheme:
             int8 in 16 bits, and 2 * 255 * 127 does not fit (ONNX).
         smoothing: strength (alpha) of SmoothQuant before quantizing, 0 for none (ONNX).
         block_size: inputs of a channel that share a scale, 0 for no blocks (ONNX).
+        per_token: a scale for every token of an activation, not one for all (ONNX).
     """
 
     name: str
@@ -50,6 +51,7 @@ class Scheme:
     reduce_range: bool = False
     smoothing: float = 0.0
     block_size: int = 0
+    per_token: bool = False
 
 
 ONNX = (
@@ -62,6 +64,15 @@ ONNX = (
         8,
         "int8 weights with a scale a channel",
         per_channel=True,
+    ),
+    Scheme(
+        "dynamic_wi8c_afp32_token",
+        ("onnx",),
+        "onnxruntime",
+        8,
+        "as dynamic_wi8c_afp32, with a scale a token: padding and batch change no answer",
+        per_channel=True,
+        per_token=True,
     ),
     Scheme(
         "dynamic_wi8c_afp32_smooth",

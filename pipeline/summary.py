@@ -21,7 +21,7 @@ def summarize(report: Report, bundle: Path) -> str:
             lines.append(f"  {'':<13} {_speed(measured[size.file])}")
         lines += [f"  {'':<13} {line}" for line in _fp32_lines(report.trials, size.scheme)]
     lines += [f"  {one.format:<13} {one.text()}" for one in report.machines]
-    lines += failed_lines(report.gates)
+    lines += gate_lines(report.gates)
     return "\n".join([*lines, f"  {'report':<13} {bundle / 'report.html'}"])
 
 
@@ -45,7 +45,7 @@ def drift_lines(drift: DriftReport) -> list[str]:
             f"same label on {100 * drift.agreement:.2f} %, cosine of the logits "
             f"{drift.cosine_mean:.4f} mean, {drift.cosine_min:.4f} lowest ({drift.runtime})"
         )
-    return lines
+    return [*lines, *(f"more than chance: {line}" for line in drift.losses)]
 
 
 def changed_labels(machines: MachineDrift) -> list[str]:
@@ -67,9 +67,11 @@ def answer_text(answer: dict[str, Any]) -> str:
     return f"{label}\t{score}\t{answer['text']}"
 
 
-def failed_lines(gates: tuple[Gate, ...]) -> list[str]:
-    """One line for each gate that failed: gate, value, limit."""
-    return [f"  FAILED {gate.message}" for gate in gates if not gate.passed]
+def gate_lines(gates: tuple[Gate, ...]) -> list[str]:
+    """One line for each gate that failed, or that passed without being sure."""
+    lines = [f"  FAILED {gate.message}" for gate in gates if not gate.passed]
+    unsure = [gate for gate in gates if gate.passed and gate.verdict == "cannot tell"]
+    return lines + [f"  UNSURE {gate.message}" for gate in unsure]
 
 
 def _verdict(passed: bool | None) -> str:

@@ -14,7 +14,7 @@ from edgebert.pipeline.progress import Progress
 from edgebert.pipeline.recipe import Recipe, ValidateSettings
 from edgebert.pipeline.runners import find_runner
 from edgebert.pipeline.source import find_source
-from edgebert.pipeline.summary import changed_labels, drift_lines, failed_lines
+from edgebert.pipeline.summary import changed_labels, drift_lines, gate_lines
 from edgebert.targets import Format
 from edgebert.targets.errors import InputError
 
@@ -61,7 +61,7 @@ class Validation:
         for one in self.machines:
             lines.append(f"  {one.format:<8} {one.text()}")
             lines += [f"  {'':<8} {text}" for text in changed_labels(one)]
-        return "\n".join([*lines, *failed_lines(self.gates)])
+        return "\n".join([*lines, *gate_lines(self.gates)])
 
 
 def validate_bundle(
@@ -91,7 +91,9 @@ def validate_bundle(
     built_with = (
         manifest.target.max_drop if recipe.gates.max_drop is None else recipe.gates.max_drop
     )
-    limits = Limits(max_drop=built_with if max_drop is None else max_drop)
+    limits = Limits(
+        max_drop=built_with if max_drop is None else max_drop, confident=recipe.gates.confident
+    )
     rows = load_data(name)
     cache = Cache()
     source = find_source(
@@ -134,4 +136,7 @@ def validate_bundle(
         gates += judge(limits, format, drift[format], random_weights=manifest.random_weights)
     for apart in machines:
         gates += judge_machines(apart)
+    if not recipe.report.texts:
+        drift = {format: report.without_texts() for format, report in drift.items()}
+        machines = [apart.without_texts() for apart in machines]
     return Validation(path, drift, tuple(gates), tuple(machines))

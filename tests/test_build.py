@@ -196,6 +196,22 @@ def test_validate_again(edgebert: Any, built: Any, tmp_path: Path) -> None:
     assert 0 < other["drift"]["onnx"]["rows"] < len(rows)
 
 
+def test_private_data_leaves_no_text(edgebert: Any, quick: Any, tmp_path: Path) -> None:
+    done = edgebert.build(*quick, "--no-texts", "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    texts = [
+        json.loads(line)["text"]
+        for file in edgebert.data.iterdir()
+        for line in file.read_text(encoding="utf-8").splitlines()
+    ]
+    for file in (tmp_path / "out").iterdir():
+        content = file.read_bytes()
+        assert not [text for text in texts if text.encode() in content], file.name
+    report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    assert report["drift"]["onnx"]["rows"] == 60 and "--no-texts" in report["command"]
+    assert edgebert("validate", tmp_path / "out", "--json").returncode == 0
+
+
 @pytest.mark.parametrize("name", ["model.onnx", "model.tflite", "tokenizer.json", "run.py"])
 def test_validate_refuses_one_altered_byte(
     edgebert: Any, built: Any, name: str, tmp_path: Path

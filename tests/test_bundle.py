@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebert.pipeline.bundle import Bundle, Manifest, StageEntry, may_replace
-from edgebert.pipeline.drift import DriftReport, Gate, MetricDrift
+from edgebert.pipeline.drift import DriftReport, Gate
+from edgebert.pipeline.findings import MetricDrift
 from edgebert.pipeline.folders import replace_folder
 from edgebert.pipeline.stages.bundle import BundleInputs, render_readme, requirements, write_bundle
 from edgebert.targets import Target, load_target
@@ -30,7 +31,19 @@ DRIFT = DriftReport(
     padding="none",
     metrics=(
         MetricDrift(
-            name="accuracy", reference=0.9, artifact=0.89, drop=0.01, drop_low=0, drop_high=0.03
+            name="accuracy",
+            reference=0.9,
+            reference_low=0.83,
+            reference_high=0.94,
+            artifact=0.89,
+            artifact_low=0.81,
+            artifact_high=0.94,
+            drop=0.01,
+            drop_low=0,
+            drop_high=0.03,
+            drop_at_least=0,
+            drop_at_most=0.025,
+            method="score",
         ),
     ),
     agreement=0.98,

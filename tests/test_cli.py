@@ -26,7 +26,7 @@ OPTIONS = {
     "validate": "--data --on --max-drop --json",
     "measure": "--on --threads --runs --json",
     "predict": "--format --json",
-    "inspect": "--json",
+    "inspect": "--layers --markdown --json",
     "models": "--json",
     "targets": "--json",
     "recipes": "--json",

@@ -15,10 +15,13 @@ from safetensors.torch import load_file, save_file
 
 from edgebert.pipeline.artifact import Checkpoint, TensorSpec
 from edgebert.pipeline.runtimes.onnx_file import duplicates
-from edgebert.pipeline.stages import export_onnx
+from edgebert.pipeline.runtimes.run import RunError, open_session
+from edgebert.pipeline.schemes import find_scheme
+from edgebert.pipeline.stages import export_onnx, onnx_graph
 from edgebert.pipeline.stages.conformance import check_onnx, sample_inputs
 from edgebert.pipeline.stages.export_onnx import ExportOnnx
 from edgebert.pipeline.stages.load import count_parameters
+from edgebert.pipeline.stages.quantize_onnx import QuantizeOnnx
 from edgebert.targets.errors import EdgebertError, InputError
 
 TinyCheckpoint = Callable[..., Checkpoint]
@@ -41,6 +44,49 @@ def test_the_shared_layer_of_albert_is_stored_once(
     assert model.file.stat().st_size <= 1.02 * 4 * count_parameters(checkpoint)
     assert duplicates(onnx.load(model.file), larger_than=1) == ()
     assert [file.name for file in sorted(model.path.iterdir())] == ["model.json", "model.onnx"]
+
+
+def test_copies_of_a_shared_layer_come_out_as_one(
+    tiny_checkpoint: TinyCheckpoint, tmp_path: Path
+) -> None:
+    once = tiny_checkpoint("albert", tmp_path / "once")
+    twice = tiny_checkpoint("albert", tmp_path / "twice", num_hidden_groups=3)
+    tensors = load_file(once.path / "model.safetensors")
+    prefix = "albert.encoder.albert_layer_groups."
+    for name in [name for name in tensors if name.startswith(f"{prefix}0.")]:
+        for group in (1, 2):
+            tensors[name.replace(f"{prefix}0", f"{prefix}{group}")] = tensors[name].clone()
+    save_file(tensors, twice.path / "model.safetensors", {"format": "pt"})
+    models = [ExportOnnx()(each, tmp_path / each.path.name / "onnx") for each in (once, twice)]
+    protos = [onnx.load(model.file) for model in models]
+    for proto in protos:
+        assert [node.op_type for node in proto.graph.node].count("Loop") == 1
+    assert len(protos[0].graph.initializer) == len(protos[1].graph.initializer)
+
+
+def test_weights_over_the_limit_of_one_file(
+    tiny_checkpoint: TinyCheckpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoint = tiny_checkpoint("bert", tmp_path / "checkpoint")
+    inputs = sample_inputs(checkpoint, batch=1, length=12)
+    whole = ExportOnnx()(checkpoint, tmp_path / "whole")
+    monkeypatch.setattr(onnx_graph, "INLINE_LIMIT", 1000)  # 1.9 GB in earnest
+    parted = ExportOnnx()(checkpoint, tmp_path / "parted")
+    scheme = find_scheme("dynamic_wi8c_afp32", "onnx")
+    quantized = QuantizeOnnx(scheme)(checkpoint, parted, (), tmp_path / "quantized")
+    row = inputs["input_ids"][0].tolist()
+    logits = []
+    for model in (whole, parted, quantized):
+        names = {file.name for file in model.path.iterdir()}
+        assert ("model.onnx.data" in names) == (model is not whole)
+        logits.append(open_session(model.file).logits(row, [0] * len(row)))
+    assert parted.file.stat().st_size < 0.5 * parted.size_mb * 1e6
+    assert abs(whole.size_mb - parted.size_mb) < 0.05 * whole.size_mb
+    assert np.array_equal(logits[0], logits[1])
+    assert np.abs(logits[2] - logits[0]).max() < 0.1
+    (parted.path / "model.onnx.data").unlink()
+    with pytest.raises(RunError, match="cannot load"):
+        open_session(parted.file)
 
 
 def test_a_small_albert_does_not_grow(tiny_checkpoint: TinyCheckpoint, tmp_path: Path) -> None:

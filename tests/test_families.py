@@ -1,16 +1,19 @@
 """Every family gives in ONNX what it gives in PyTorch, padding and all-padding rows included."""
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 import torch
 
 from edgebert.pipeline.artifact import Checkpoint, Model, dotted
 from edgebert.pipeline.families import all_families, find_family
+from edgebert.pipeline.runtimes.onnx_file import all_nodes
 from edgebert.pipeline.stages.conformance import sample_inputs
 from edgebert.pipeline.stages.export_onnx import ExportOnnx
 from edgebert.pipeline.stages.load import load_model
@@ -29,6 +32,8 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     **{name: (name, {}) for name in all_families()},
     **VARIANTS,
 }
+# Shapes that are put together at run time: ConvBERT folds the batch into the sequence.
+LOOKED_UP = {"convbert": 6}
 Reference = Callable[[Checkpoint, dict[str, torch.Tensor]], np.ndarray]
 Exported = tuple[Checkpoint, Model]
 
@@ -111,3 +116,19 @@ def test_no_shared_code_compares_a_family_name() -> None:
             text = source.read_text(encoding="utf-8")
             assert "model_type ==" not in text, source
             assert "model_type in" not in text, source
+
+
+def test_no_leftovers_of_the_exporter(exported: Exported) -> None:
+    """Shapes put together at run time, NaN guards, norms and activations written out."""
+    checkpoint, model = exported
+    nodes = list(all_nodes(onnx.load(model.file).graph))
+    counts = Counter(node.op_type for node in nodes)
+    unwanted = ("IsNaN", "IsInf", "ConstantOfShape", "Constant", "Dropout", "Size", "Pow", "Erf")
+    assert {operator: counts[operator] for operator in unwanted if counts[operator]} == {}
+    assert counts["Identity"] == counts["Loop"]  # what tells a Loop to go on
+    made = {name: node.op_type for node in nodes for name in node.output}
+    shapes = [node.input[1] for node in nodes if node.op_type == "Reshape"]
+    if checkpoint.family.mask == "additive":  # the others work out relative positions
+        looked_up = [made[name] for name in shapes if name in made]
+        assert len(looked_up) <= LOOKED_UP.get(checkpoint.config.model_type, 0)
+        assert counts["Shape"] <= 4, "of the ids, for positions"

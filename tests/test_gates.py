@@ -6,7 +6,7 @@ import pytest
 from edgebert.calibration import Row
 from edgebert.pipeline.comparison import Conditions, Logits, compute_drift
 from edgebert.pipeline.drift import DriftReport
-from edgebert.pipeline.gates import Limits, judge, limit_note
+from edgebert.pipeline.gates import Limits, judge
 from edgebert.targets.errors import InputError
 
 
@@ -55,14 +55,31 @@ def test_size_and_latency_gates_fire_only_above_their_limits() -> None:
     assert judge(Limits(), "onnx", size_mb=1e9) == ()
 
 
-def test_a_limit_finer_than_the_rows_can_show_is_said() -> None:
-    note = limit_note(drift(20), 0.01)
-    assert "finer than 20 rows can show" in note and "one row is 0.05" in note
+def test_the_gate_says_which_of_three_it_is() -> None:
+    (gate,) = judge(Limits(), "onnx", drift(2000))
+    assert gate.verdict == "below" and gate.rows_needed is None
+    assert "the drop is below the limit with 95 % confidence: passed" in gate.message
+    (gate,) = judge(Limits(), "onnx", drift(2000, noise=3.0))
+    assert gate.verdict == "above" and not gate.passed
+    assert "the drop is above the limit with 95 % confidence: FAILED" in gate.message
     (gate,) = judge(Limits(), "onnx", drift(20))
-    assert "finer than 20 rows can show" in gate.message
-    assert "finer than 200 rows" in limit_note(drift(200), 0.01)
-    assert limit_note(drift(872), 0.01) == ""
-    assert limit_note(drift(872, noise=1.0), 0.001) != ""
+    assert gate.verdict == "cannot tell" and gate.passed  # the drop that was measured is 0
+    assert "cannot tell with n = 20" in gate.message
+    assert "finer than 20 rows can show; one row is 0.05" in gate.message
+    assert gate.rows_needed == 300 and "about 300 rows would tell" in gate.message
+    assert judge(Limits(), "onnx", drift(300))[0].verdict == "below"
+
+
+def test_confidence_can_be_demanded() -> None:
+    (gate,) = judge(Limits(confident=True), "onnx", drift(20))
+    assert not gate.passed and "the recipe demands 95 % confidence" in gate.message
+    (gate,) = judge(Limits(confident=True), "onnx", drift(2000))
+    assert gate.passed
+
+
+def test_a_limit_that_may_be_meant_in_percent_is_said() -> None:
+    (gate,) = judge(Limits(max_drop=0.5), "onnx", drift(2000))
+    assert "a limit of 50 points: for 0.5 points write 0.005" in gate.message
 
 
 def test_random_weights_are_said() -> None:

@@ -32,11 +32,41 @@ def test_bundle(edgebert: Any, built: Any) -> None:
         assert file["scheme"] == entry["scheme"]
         assert 0 < sum(file["bytes_by_dtype"].values()) < file["bytes"]
         assert "int8" in file["bytes_by_dtype"]
+        by_operator = file["bytes_by_operator"]
+        assert sum(by_operator.values()) == sum(file["bytes_by_dtype"].values())
+        assert list(by_operator.values()) == sorted(by_operator.values(), reverse=True)
+        assert {"Gather", "EMBEDDING_LOOKUP"} & set(by_operator)
         sizes = [tensor["bytes"] for tensor in file["largest"]]
         assert sizes == sorted(sizes, reverse=True)
     text = edgebert("inspect", bundle).stdout
-    for part in ("model.onnx", "model.tflite", "int8", "parameters", "operators", "gates passed"):
+    for part in (
+        "model.onnx",
+        "model.tflite",
+        "int8",
+        "parameters",
+        "weights by operator",
+        "operators: ",
+        "gates passed",
+    ):
         assert part in text
+
+
+def test_layers_and_summary_of_a_bundle(edgebert: Any, built: Any, tmp_path: Path) -> None:
+    bundle, _ = built
+    found = json.loads(edgebert("inspect", bundle, "--layers", "--json").stdout)["layers"]
+    assert [one["format"] for one in found] == ["onnx", "tflite"]
+    for one in found:
+        assert one["layers"][0]["name"] == "embeddings"
+        assert all(layer["snr_db"] > 5 for layer in one["layers"])
+    text = edgebert("inspect", bundle, "--layers").stdout
+    assert "embeddings" in text and " dB" in text and "operators" not in text
+    done = edgebert("inspect", edgebert.model, "--layers")
+    edgebert.expect_error(done, 2, "a checkpoint is what layers are compared with")
+    assert "| drift (onnx) |" in edgebert("inspect", bundle, "--markdown").stdout
+    bare = tmp_path / "bare"
+    shutil.copytree(bundle, bare)
+    (bare / "report.json").unlink()
+    edgebert.expect_error(edgebert("inspect", bare, "--layers"), 2, "no report", "report.json")
 
 
 def test_checkpoint(edgebert: Any) -> None:

@@ -21,6 +21,7 @@ from edgebert.pipeline.stages.load import (
     Load,
     count_parameters,
     has_random_weights,
+    load_folder,
     load_model,
     resolve_model,
 )
@@ -200,6 +201,24 @@ def test_old_names_and_other_heads_are_taken(bert: Checkpoint, work: Path) -> No
     extra = load_file(file) | {"cls.predictions.bias": torch.zeros(160)}
     save_file(extra, file, metadata={"format": "pt"})
     assert torch.equal(logits(resolve_model(str(bert.path), work=work)), expected)
+
+
+def test_copies_of_a_shared_layer_have_to_be_equal(
+    tiny_checkpoint: TinyCheckpoint, tmp_path: Path
+) -> None:
+    checkpoint = tiny_checkpoint("albert", tmp_path / "albert")
+    file = checkpoint.path / "model.safetensors"
+    prefix = "albert.encoder.albert_layer_groups."
+    tensors = {name: tensor.clone() for name, tensor in load_file(file).items()}
+    layer = [name for name in tensors if name.startswith(f"{prefix}0.")]
+    for name in layer:  # as a tool saves them that knows no sharing
+        tensors[name.replace(f"{prefix}0", f"{prefix}1")] = tensors[name].clone()
+    save_file(tensors, file, metadata={"format": "pt"})
+    load_folder(checkpoint.path, "copies", allow_pickle=False, work=tmp_path / "work")
+    tensors[layer[0].replace(f"{prefix}0", f"{prefix}1")] += 1
+    save_file(tensors, file, metadata={"format": "pt"})
+    with pytest.raises(InputError, match=r"albert_layer_groups\.1\..* differs from the layer"):
+        load_folder(checkpoint.path, "copies", allow_pickle=False, work=tmp_path / "work")
 
 
 def test_sharded_weights_become_one_file(bert: Checkpoint, work: Path) -> None:

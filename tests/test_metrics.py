@@ -14,7 +14,9 @@ from edgebert.calibration import Row
 from edgebert.pipeline.artifact import Task
 from edgebert.pipeline.comparison import Conditions, Logits, compute_drift
 from edgebert.pipeline.drift import DriftReport
-from edgebert.pipeline.metrics import Predictions, half_width, measure_metrics
+from edgebert.pipeline.intervals import half_width
+from edgebert.pipeline.metric_drift import measure_metrics
+from edgebert.pipeline.metrics import Predictions
 from edgebert.targets.errors import InputError
 
 CONDITIONS = Conditions("test", "a runtime 1.0", "a machine", "none")
@@ -174,7 +176,8 @@ def test_identical_logits_have_no_drift(count: int, labels: int, seed: int) -> N
     assert report.agreement == 1.0
     assert report.kl_max == 0.0 and report.max_abs_logit == 0.0
     assert report.cosine_min == pytest.approx(1.0)
-    assert all(m.drop == m.drop_low == m.drop_high == 0 for m in report.metrics)
+    for metric in report.metrics:  # the rows that were not measured may change: rule of three
+        assert metric.drop == 0 and metric.drop_low < 0 < metric.drop_high < 3.9 / count + 0.5
     assert report.worst == ()
 
 

@@ -1,6 +1,5 @@
 """Emulated machines: how they are set up, what is said without them, and that they compute."""
 
-import json
 import subprocess
 from pathlib import Path
 
@@ -85,6 +84,8 @@ def test_neither_pip_nor_a_wheel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 @pytest.fixture(scope="module")
 def userland(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A userland of this session's own."""
+    if "ID=debian" not in Path("/etc/os-release").read_text(encoding="utf-8").splitlines():
+        pytest.skip("other systems' mirrors have no packages for Arm")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("EDGEBERT_CACHE", str(tmp_path_factory.mktemp("machines")))
         check = doctor.fix("qemu")
@@ -135,5 +136,5 @@ def test_the_system_is_left_alone(userland: Path) -> None:
     )
     assert "arm64" not in foreign.stdout
     (place,) = (userland / "machines").iterdir()
+    assert not place.name.startswith(".")
     assert sorted(entry.name for entry in place.iterdir()) == ["bin", "root", "site"]
-    assert json.dumps(str(place)).count("partial") == 0

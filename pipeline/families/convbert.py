@@ -4,6 +4,7 @@ from edgebert.pipeline.families.family import BERT_NEURONS, Cut, Family, Parts
 
 FAMILY = Family(
     model_type="convbert",
+    mixes_neighbors="always",
     tiny_config={
         "embedding_size": 16,
         "hidden_size": 32,

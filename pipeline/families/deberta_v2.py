@@ -4,6 +4,7 @@ from edgebert.pipeline.families.family import BERT_NEURONS, Cut, Family, Parts
 
 FAMILY = Family(
     model_type="deberta-v2",
+    mixes_neighbors="config",
     tiny_config={
         "hidden_size": 32,
         "num_hidden_layers": 2,

@@ -90,6 +90,9 @@ class Family:
             [batch, 1, 1, seq] with 0 and a negative constant, `binary` is [batch, seq] of 0 and 1.
         masked: the constant of the additive mask.
         pads_left: True where padding goes before the text (XLNet reads the last token).
+        mixes_neighbors: whether a layer mixes positions other than by attention, so that what is at
+            a padded position reaches the tokens beside it: where the configuration has a kernel
+            over positions (`config`), `always`, or `never`.
         heads: where the attention heads of a layer are; empty where they cannot be pruned.
         head_size_field: field of the configuration that keeps the size of a head.
         shared_heads: matrices outside of the layers, by their path from the classifier model, with
@@ -113,6 +116,7 @@ class Family:
     mask: Literal["additive", "binary"] = "additive"
     masked: float = MASKED
     pads_left: bool = False
+    mixes_neighbors: Literal["config", "always", "never"] = "never"
     heads: tuple[Parts, ...] = ()
     head_size_field: str = "attention_head_size"
     shared_heads: tuple[Cut, ...] = ()
@@ -128,6 +132,12 @@ class Family:
         if positions <= 0:
             return self.trained_length
         return positions - (int(config.pad_token_id) + 1 if self.positions_after_padding else 0)
+
+    def padding_is_apart(self, config: "PreTrainedConfig") -> bool:
+        """True where nothing but attention could carry padding to a token."""
+        if self.mixes_neighbors == "config":
+            return int(getattr(config, "conv_kernel_size", 0) or 0) == 0
+        return self.mixes_neighbors == "never" and not self.pads_left
 
     def has_token_type_ids(self, config: "PreTrainedConfig") -> bool:
         """True where the model tells the two texts of a pair apart by token types."""

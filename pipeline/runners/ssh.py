@@ -12,7 +12,7 @@ import re
 import shlex
 import tarfile
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -111,8 +111,9 @@ class SshRunner:
         try:
             yield connection
         finally:
-            connection.abort() if connection.is_closed() else connection.close()
-            await asyncio.wait_for(connection.wait_closed(), CONNECT_S)
+            connection.close()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(connection.wait_closed(), CONNECT_S)
 
     def _refused(self, error: Exception) -> EdgebertError:
         """What kept a connection from being made."""

@@ -1,7 +1,7 @@
 """Read an .onnx file: what it stores in which precision, its operators, the runtime it needs."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -47,7 +47,10 @@ def load_proto(file: Path) -> onnx.ModelProto:
 def stored_tensors(proto: onnx.ModelProto) -> tuple[StoredTensor, ...]:
     """Every stored tensor, largest first: initializers, and the tensors of Constant nodes."""
     tensors = [*proto.graph.initializer]
-    for node in proto.graph.node:
+    readers: dict[str, str] = {}
+    for node in all_nodes(proto.graph):
+        for name in node.input:
+            readers.setdefault(name, node.op_type)
         tensors += [a.t for a in node.attribute if node.op_type == "Constant" and a.name == "value"]
     stored = [
         StoredTensor(
@@ -55,6 +58,7 @@ def stored_tensors(proto: onnx.ModelProto) -> tuple[StoredTensor, ...]:
             TensorProto.DataType.Name(tensor.data_type).lower(),
             tuple(tensor.dims),
             numpy_helper.to_array(tensor).nbytes if not tensor.raw_data else len(tensor.raw_data),
+            readers.get(tensor.name, ""),
         )
         for tensor in tensors
     ]
@@ -96,7 +100,7 @@ def scales(proto: onnx.ModelProto) -> dict[str, float]:
     stored = {tensor.name: tensor for tensor in proto.graph.initializer}
     names = {
         node.input[index]
-        for node in proto.graph.node
+        for node in all_nodes(proto.graph)
         for index in SCALE_INPUTS.get(node.op_type, ())
     }
     return {
@@ -106,11 +110,20 @@ def scales(proto: onnx.ModelProto) -> dict[str, float]:
     }
 
 
+def all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    """The nodes of a graph and of the graphs inside it (the body of a Loop)."""
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                yield from all_nodes(attribute.g)
+
+
 def operators(proto: onnx.ModelProto) -> dict[str, int]:
     """Operators of the graph with the version that its opset selects, by name."""
     opsets = {entry.domain: entry.version for entry in proto.opset_import}
     found = {}
-    for node in proto.graph.node:
+    for node in all_nodes(proto.graph):
         if node.domain in ("", "ai.onnx"):
             schema = onnx.defs.get_schema(node.op_type, opsets[""])
             found[node.op_type] = schema.since_version
@@ -124,7 +137,7 @@ def minimum_runtime(proto: onnx.ModelProto) -> str:
     opset = next(entry.version for entry in proto.opset_import if entry.domain == "")
     needed = [OPSET_RUNTIME.get(max(opset, min(OPSET_RUNTIME)), "")]
     needed.append(IR_RUNTIME.get(max(proto.ir_version, min(IR_RUNTIME)), ""))
-    for node in proto.graph.node:
+    for node in all_nodes(proto.graph):
         if node.op_type == "MatMulNBits":
             bits = next(a.i for a in node.attribute if a.name == "bits")
             needed.append(NBITS_RUNTIME[bits])

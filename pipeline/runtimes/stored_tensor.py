@@ -16,12 +16,14 @@ class StoredTensor:
         dtype: element type as the format names it: `float` or `float32`, `int8`, `int4`, ...
         shape: its dimensions.
         size_bytes: what it takes in the file.
+        operator: the operator that reads it, the first one where several do.
     """
 
     name: str
     dtype: str
     shape: tuple[int, ...]
     size_bytes: int
+    operator: str = ""
 
     @property
     def elements(self) -> int:

@@ -26,7 +26,7 @@ class StoredBuffer(StoredTensor):
         sha256: of the bytes.
     """
 
-    sha256: str
+    sha256: str = ""
 
     @property
     def is_large(self) -> bool:
@@ -66,6 +66,12 @@ class TfliteFile:
     def stored(self) -> tuple[StoredBuffer, ...]:
         """The constants, each buffer once."""
         tensors: dict[int, StoredBuffer] = {}
+        readers: dict[int, str] = {}
+        for graph in self.model.subgraphs:
+            for operator in graph.operators:
+                name = operator_name(self.model.operatorCodes[operator.opcodeIndex])
+                for index in (i for i in operator.inputs if i >= 0):
+                    readers.setdefault(graph.tensors[index].buffer, name)
         for tensor in self._tensors():
             data = self.model.buffers[tensor.buffer].data
             if data is None or tensor.buffer in tensors:
@@ -76,6 +82,7 @@ class TfliteFile:
                 dtype=DTYPES[tensor.type],
                 shape=shape_of(tensor),
                 size_bytes=len(raw),
+                operator=readers.get(tensor.buffer, ""),
                 sha256=hashlib.sha256(raw).hexdigest(),
             )
         return tuple(tensors.values())

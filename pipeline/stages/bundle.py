@@ -27,6 +27,7 @@ from edgebert.pipeline.bundle import (
 from edgebert.pipeline.cache import library_versions
 from edgebert.pipeline.drift import DriftReport, Gate, Trial
 from edgebert.pipeline.folders import replace_folder
+from edgebert.pipeline.layers import LayerReport
 from edgebert.pipeline.machines import MachineDrift
 from edgebert.pipeline.runners.runner import RUN_PY
 from edgebert.pipeline.stages.golden import golden_tolerance, read_golden
@@ -51,6 +52,8 @@ class BundleInputs:
         gates: limits, and whether they hold.
         trials: the schemes that were tried.
         measurements: of the model files that ship.
+        layers: where the drift of each arises.
+        times_s: seconds that each stage took; 0 and a little where its result was kept.
         machines: how far other machines are from the one that built.
         original: the checkpoint as it was loaded, which drift is measured against.
         attributions: of model and data.
@@ -71,6 +74,8 @@ class BundleInputs:
     gates: tuple[Gate, ...] = ()
     trials: tuple[Trial, ...] = ()
     measurements: tuple[Measurement, ...] = ()
+    layers: tuple[LayerReport, ...] = ()
+    times_s: Mapping[str, float] = field(default_factory=dict)
     machines: tuple[MachineDrift, ...] = ()
     original: Checkpoint | None = None
     attributions: tuple[Attribution, ...] = ()
@@ -176,7 +181,11 @@ def _manifest(inputs: BundleInputs, models: dict[Format, ModelEntry], folder: Pa
                 rows=report.rows,
                 metric=metric.name,
                 agreement=report.agreement,
-                **metric.model_dump(exclude={"name"}),
+                reference=metric.reference,
+                artifact=metric.artifact,
+                drop=metric.drop,
+                drop_low=metric.drop_low,
+                drop_high=metric.drop_high,
             )
         )
     return Manifest(

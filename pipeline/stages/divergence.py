@@ -16,6 +16,7 @@ from edgebert.pipeline.runners import Job, Runner, find_runner
 from edgebert.pipeline.runtimes.onnx_file import load_proto
 from edgebert.pipeline.stages.device_rows import describe_rows
 from edgebert.pipeline.stages.onnx_graph import save
+from edgebert.pipeline.stages.onnx_loop import unroll
 
 Values = NDArray[np.float64]
 # What a layer is made of; the second input is the weight that names the step.
@@ -72,7 +73,7 @@ def _outputs(runner: Runner, job: Job) -> list[dict[str, Values]]:
 
 def _probe(file: Path, folder: Path) -> tuple[Path, dict[str, str]]:
     """A copy of the graph with the output of every step; output -> name for people, in order."""
-    proto = load_proto(file)
+    proto = unroll(load_proto(file))  # a step for every use of a shared layer
     stored = {tensor.name for tensor in proto.graph.initializer}
     uses: Counter[str] = Counter()
     names: dict[str, str] = {}

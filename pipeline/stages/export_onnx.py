@@ -15,9 +15,10 @@ import torch
 
 from edgebert.pipeline.artifact import Checkpoint, Model
 from edgebert.pipeline.runtimes.onnx_file import describe
-from edgebert.pipeline.stages import onnx_graph
+from edgebert.pipeline.stages import onnx_graph, onnx_loop
 from edgebert.pipeline.stages.conformance import check_onnx, sample_inputs, torch_logits
 from edgebert.pipeline.stages.load import load_model
+from edgebert.pipeline.stages.padding import padding_as_first_token
 from edgebert.pipeline.stages.wrapper import ExportModule, export_module
 from edgebert.targets.errors import EdgebertError, InputError
 
@@ -55,9 +56,11 @@ class ExportOnnx:
             onnx_graph.fold_constants(raw, folded)
             graph = onnx.load(folded)
         graph = self._limit(graph)
+        onnx_graph.copy_dimensions(graph)
         onnx_graph.strip(graph)
         onnx_graph.store_once(graph)
         onnx_graph.name_initializers(graph, parameters)
+        onnx_loop.roll(graph)
         file = out / "model.onnx"
         onnx_graph.save(graph, file)
         onnx.checker.check_model(str(file), full_check=True)
@@ -99,7 +102,7 @@ def _trace(module: ExportModule, checkpoint: Checkpoint, opset: int, file: Path)
         0: torch.export.Dim("batch", min=1, max=1024),
         1: torch.export.Dim("seq", min=2, max=checkpoint.max_length),
     }
-    with _quiet():
+    with _quiet(), padding_as_first_token(module):
         program = torch.onnx.export(
             module,
             (),

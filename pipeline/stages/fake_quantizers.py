@@ -15,6 +15,7 @@ import torch
 from nncf.quantization import advanced_parameters as advanced
 from nncf.torch.function_hook.nncf_graph.nncf_graph_builder import build_nncf_graph
 from nncf.torch.function_hook.wrapper import get_hook_storage
+from nncf.torch.quantization.layers import SymmetricQuantizer
 from safetensors.torch import load_file, save_file
 from torch import nn
 
@@ -63,7 +64,6 @@ def insert_quantizers(model: nn.Module, rows: Sequence[Batch], reduce_range: boo
     Raises:
         MachineError: NNCF's extension could not be built in time.
     """
-    overflow = advanced.OverflowFix.ENABLE if reduce_range else advanced.OverflowFix.DISABLE
     off = advanced.AdvancedSmoothQuantParameters(convolution=-1, matmul=-1)
     try:
         with quiet():
@@ -74,7 +74,7 @@ def insert_quantizers(model: nn.Module, rows: Sequence[Batch], reduce_range: boo
                 model_type=nncf.ModelType.TRANSFORMER,
                 ignored_scope=nncf.IgnoredScope(types=_IGNORED, validate=False),
                 advanced_parameters=advanced.AdvancedQuantizationParameters(
-                    overflow_fix=overflow, disable_bias_correction=True, smooth_quant_alphas=off
+                    disable_bias_correction=True, smooth_quant_alphas=off
                 ),
             )
     except Exception as error:
@@ -86,6 +86,9 @@ def insert_quantizers(model: nn.Module, rows: Sequence[Batch], reduce_range: boo
             "set NNCF_EXTENSION_LOAD_TIMEOUT to more seconds, or to 0 for no limit",
         ) from error
     _share(model, rows[0])
+    for quantizer in get_hook_storage(model).modules():
+        if reduce_range and isinstance(quantizer, SymmetricQuantizer):  # those of the weights
+            quantizer.num_bits = 7
     return model
 
 

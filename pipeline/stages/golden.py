@@ -72,7 +72,7 @@ class Golden:
     """Make golden.jsonl; a stage of its own, since it needs PyTorch and every model file.
 
     Attributes:
-        test_texts: texts drawn from the test rows, besides the nasty ones.
+        test_texts: texts drawn from the test rows, besides the nasty ones; 0 for private data.
     """
 
     test_texts: int = 20
@@ -94,8 +94,10 @@ class Golden:
         """
         out.mkdir(parents=True, exist_ok=True)
         file = out / "golden.jsonl"
-        chosen = [rows[index] for index in spread(rows, min(self.test_texts, len(rows)), seed=0)]
-        golden = golden_rows(checkpoint, models, chosen)
+        count = min(self.test_texts, len(rows))
+        chosen = [rows[index] for index in spread(rows, count, seed=0)] if count else []
+        pairs = any(row.text_pair is not None for row in rows)
+        golden = golden_rows(checkpoint, models, chosen, pairs)
         # In ASCII: no reader can take a strange character for the end of a line.
         lines = (json.dumps(row.model_dump(), sort_keys=True) + "\n" for row in golden)
         file.write_text("".join(lines), encoding="ascii")
@@ -109,11 +111,18 @@ def read_golden(file: Path) -> tuple[GoldenRow, ...]:
 
 
 def golden_rows(
-    checkpoint: Checkpoint, models: Mapping[Format, Model], rows: Sequence[Row]
+    checkpoint: Checkpoint, models: Mapping[Format, Model], rows: Sequence[Row], pairs: bool = False
 ) -> tuple[GoldenRow, ...]:
-    """The texts of `rows`, and nasty ones, with what the checkpoint and each model file give."""
+    """The texts of `rows`, and nasty ones, with what the checkpoint and each model file give.
+
+    Args:
+        checkpoint: the fp32 reference.
+        models: the model files.
+        rows: the texts besides the nasty ones.
+        pairs: whether the data has pairs of texts.
+    """
     inputs = [(row.text or " ".join(row.tokens), row.text_pair) for row in rows]
-    pair = "nasty" if any(second is not None for _, second in inputs) else None
+    pair = "nasty" if pairs else None
     inputs += [(text, pair) for text in NASTY_TEXTS]
     max_length = min(model.info.max_length for model in models.values())
     encoded = [encode(checkpoint.tokenizer, *texts, max_length) for texts in inputs]

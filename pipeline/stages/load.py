@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from edgebert.pipeline.artifact import Checkpoint
+from edgebert.pipeline.artifact import Checkpoint, dotted
 from edgebert.pipeline.families import find_family
 from edgebert.pipeline.source import Source, find_source
 from edgebert.pipeline.stages.tokenizer_files import TOKENIZER, read_tokenizer
@@ -174,6 +174,30 @@ def _check_tensors(checkpoint: Checkpoint, where: str) -> None:
             where,
             "give the config.json that was saved with these weights",
         )
+    _check_copies(checkpoint, model, sorted(info["unexpected_keys"]), where)
+
+
+def _check_copies(
+    checkpoint: Checkpoint, model: Any, unexpected: Sequence[str], where: str
+) -> None:
+    """Refuse copies of a shared layer (one for each depth) that are not equal to it."""
+    from safetensors.torch import load_file
+
+    prefix = f"{checkpoint.family.layer_path}."
+    groups = len(dotted(model, checkpoint.family.layer_path))
+    copies = [name for name in unexpected if name.startswith(prefix)]
+    if not copies or groups >= checkpoint.config.num_hidden_layers:
+        return
+    tensors = load_file(checkpoint.path / SAFETENSORS)
+    for name in copies:
+        number, _, rest = name.removeprefix(prefix).partition(".")
+        shared = [tensors.get(f"{prefix}{group}.{rest}") for group in range(groups)]
+        if not any(other is not None and tensors[name].equal(other) for other in shared):
+            raise InputError(
+                f"{name} differs from the layer that config.json says is shared by all depths",
+                where,
+                f"{number} is a layer of its own: say so with num_hidden_groups, or remove it",
+            )
 
 
 def _refuse_missing(model: Any, missing: Sequence[str], where: str) -> None:

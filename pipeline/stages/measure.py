@@ -22,7 +22,8 @@ class Measurement(BaseModel):
         load_ms: from the file to a session that can run.
         first_run_ms: the first inference.
         p50_ms, p90_ms, p99_ms: latency of the measured runs.
-        bare_mb: resident memory with the runtime imported and no model, in MB (1e6 bytes).
+        bare_mb: resident memory with the runtime started (onnxruntime on a model of one operator)
+            and no model of ours, in MB (1e6 bytes).
         peak_mb: highest resident memory.
         fp32_p50_ms: latency of the fp32 file, measured in turns with this one; None without one.
         emulated: True where an emulator ran it, whose times say nothing of the device.

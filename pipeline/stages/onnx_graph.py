@@ -1,10 +1,13 @@
 """What is done to an exported ONNX graph: fold constants, store each weight once, name it."""
 
 import hashlib
+import math
 from collections.abc import Mapping
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import onnxruntime
 
@@ -30,6 +33,55 @@ def total_bytes(file: Path) -> int:
     """Bytes of an ONNX file with its external data."""
     data = file.with_name(f"{file.name}.data")
     return file.stat().st_size + (data.stat().st_size if data.exists() else 0)
+
+
+def copy_dimensions(model: Any) -> None:
+    """Let a Reshape copy the dimensions that it keeps (0), not look them up; in place."""
+    inferred = onnx.shape_inference.infer_shapes(model).graph
+    shapes = {
+        value.name: [dim.dim_param or dim.dim_value for dim in value.type.tensor_type.shape.dim]
+        for value in (*inferred.value_info, *inferred.input)
+    }
+    producers = {node.output[0]: node for node in model.graph.node}
+    stored = {tensor.name: tensor for tensor in model.graph.initializer}
+
+    def sizes(name: str) -> list[int | str]:
+        """The elements of a shape: numbers, names of dimensions, or "" where unknown."""
+        if name in stored:
+            return [int(size) for size in onnx.numpy_helper.to_array(stored[name]).reshape(-1)]
+        node = producers.get(name)
+        if node is not None and node.op_type == "Concat":
+            return [size for part in node.input for size in sizes(part)]
+        if node is not None and node.op_type == "Shape":
+            ends = {attribute.name: attribute.i for attribute in node.attribute}
+            return shapes.get(node.input[0], [])[ends.get("start", 0) : ends.get("end")]
+        return [""]
+
+    for index, node in enumerate(model.graph.node):
+        if node.op_type != "Reshape" or node.input[1] in stored:
+            continue
+        given, wanted = shapes.get(node.input[0], []), sizes(node.input[1])
+        pairs = zip(given, wanted, strict=False)
+        kept = [*takewhile(lambda pair: pair[0] == pair[1] != "", pairs)]
+        fixed = [size for size in given[len(kept) :] if isinstance(size, int)]
+        rest = [size for size in wanted[len(kept) :] if isinstance(size, int)]
+        if len(kept) + len(fixed) < len(given) or len(kept) + len(rest) < len(wanted):
+            continue
+        if -1 in rest:  # beside a 0 it is refused in the body of a Loop, whose rank is unknown
+            rest[rest.index(-1)] = math.prod(fixed) // -math.prod(rest)
+        value = np.array([*(0 for _ in kept), *rest], np.int64)
+        model.graph.initializer.append(onnx.numpy_helper.from_array(value, f"shape_{index}"))
+        node.input[1] = f"shape_{index}"
+        del node.attribute[:]  # allowzero, which would take a 0 for a size
+    used = {name for node in model.graph.node for name in node.input}
+    while unused := [n for n in model.graph.node if not used & set(n.output) and _inner(model, n)]:
+        for node in unused:
+            model.graph.node.remove(node)
+        used = {name for node in model.graph.node for name in node.input}
+
+
+def _inner(model: Any, node: Any) -> bool:
+    return not {output.name for output in model.graph.output} & set(node.output)
 
 
 def store_once(model: Any) -> None:
@@ -84,10 +136,12 @@ def strip(model: Any) -> None:
 
 
 def save(model: Any, file: Path) -> None:
-    """Write one file; beyond 2 GB the weights go into `<file>.data` beside it."""
+    """Write one file; beyond `INLINE_LIMIT` the weights go into `<file>.data` beside it."""
     size = sum(len(tensor.raw_data) for tensor in model.graph.initializer)
+    data = file.with_name(f"{file.name}.data")
+    data.unlink(missing_ok=True)  # onnx appends to one that is there
     if size > INLINE_LIMIT:
-        onnx.save(model, file, save_as_external_data=True, location=f"{file.name}.data")
+        onnx.save(model, file, save_as_external_data=True, location=data.name)
     else:
         onnx.save(model, file)
 

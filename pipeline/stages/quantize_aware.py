@@ -33,6 +33,9 @@ from edgebert.targets.errors import InputError
 class _SelfDistillation(nn.Module):
     """The quantized model learns from what it was in fp32, and from the labels."""
 
+    # The Trainer asks for it where a saved module lacks names: quantizers that are shared have two.
+    _keys_to_ignore_on_save = None
+
     def __init__(
         self, model: nn.Module, teacher: nn.Module, settings: QuantizeAwareSettings, task: Task
     ) -> None:

@@ -55,6 +55,7 @@ class QuantizeLitert:
                 and this scheme has no such form.
         """
         from edgebert.pipeline.runtimes.tflite_file import TfliteFile
+        from edgebert.pipeline.runtimes.tflite_loop import roll
         from edgebert.pipeline.runtimes.tflite_rewrite import (
             correct_versions,
             float_outputs,
@@ -90,6 +91,8 @@ class QuantizeLitert:
         store_in_int8(tflite.model, kept)
         merge_rounding_twins(tflite.model)
         tidy(tflite.model)
+        if roll(tflite.model):
+            tidy(tflite.model)  # the new subgraphs' names and counters
         correct_versions(tflite.model)
         write_tflite(tflite.model, file)
         check_stored(tflite, self.scheme, {hashlib.sha256(data).hexdigest() for data in kept})

@@ -17,7 +17,7 @@ from edgebert.pipeline.artifact import Checkpoint, Model, TokenRow
 from edgebert.pipeline.runtimes.onnx_file import check_int8, describe, load_proto
 from edgebert.pipeline.runtimes.stored_tensor import Layer
 from edgebert.pipeline.schemes import Scheme, SchemeError, mixed_name
-from edgebert.pipeline.stages import onnx_graph
+from edgebert.pipeline.stages import onnx_graph, onnx_loop
 from edgebert.pipeline.stages.onnx_mixed import mix, onnx_layers
 from edgebert.pipeline.stages.onnx_weights import (
     Feed,
@@ -81,6 +81,7 @@ class QuantizeOnnx:
         proto.ir_version = fp32_proto.ir_version
         if self.scheme.tool != "cast":
             check_int8(proto, where, self.fp32_layers)
+        onnx_loop.roll(proto)
         self._check_limits(proto, where)
         out.mkdir(parents=True, exist_ok=True)
         onnx_graph.save(proto, out / "model.onnx")
@@ -89,7 +90,7 @@ class QuantizeOnnx:
 
     def layers(self, checkpoint: Checkpoint, fp32: Model) -> tuple[Layer, ...]:
         """What can be quantized or left in fp32 by itself."""
-        proto = load_proto(fp32.file)
+        proto = onnx_loop.unroll(load_proto(fp32.file))
         gemm_to_matmul(proto)
         return onnx_layers(proto)
 
@@ -119,7 +120,7 @@ class QuantizeOnnx:
                 self._where(fp32),
                 "give --data with a train split, or choose a dynamic or weight-only scheme",
             )
-        proto = load_proto(fp32.file)
+        proto = onnx_loop.unroll(load_proto(fp32.file))
         names = [spec.name for spec in fp32.info.inputs]
         feeds = [_feed(row, names) for row in calibration] if self.scheme.calibrated else []
         try:
@@ -152,6 +153,10 @@ class QuantizeOnnx:
             from edgebert.pipeline.stages.onnx_blocks import matmuls_to_blocks
 
             matmuls_to_blocks(proto, scheme.weight_bits, scheme.block_size)
+        elif scheme.per_token:
+            from edgebert.pipeline.stages.onnx_tokens import quantize_tokens
+
+            quantize_tokens(proto)
         elif scheme.tool == "onnxruntime":
             proto = _quantize_dynamic(proto, scheme)
         elif scheme.trained:

@@ -161,7 +161,7 @@ def from_configuration(
         raise _malformed(error, file) from error
     model = _build(config, file)
     source = load_model(teacher)
-    if config.model_type == "bert" and texts and can_narrow(teacher, source, model):
+    if isinstance(config, BertConfig) and texts and can_narrow(teacher, source, model):
         narrow(teacher, source, model, texts)
     elif type(config) is type(teacher.config):
         pairs = resolve_layer_map(

@@ -7,7 +7,6 @@ sees by the type of a weight how to compute. A layer is one buffer, whatever rea
 from collections.abc import Collection
 from typing import Any
 
-import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
 from edgebert.pipeline.artifact import Checkpoint
@@ -16,6 +15,7 @@ from edgebert.pipeline.runtimes.tflite_file import operator_name
 from edgebert.pipeline.schemes import SchemeError
 from edgebert.pipeline.stages.load import load_model
 
+FLOAT_BYTES = 4
 # Operators with weights, and which input the weights are.
 WEIGHTS = {"FULLY_CONNECTED": 1, "EMBEDDING_LOOKUP": 1, "GATHER": 0}
 
@@ -30,11 +30,13 @@ def find_layers(model: Any, checkpoint: Checkpoint) -> dict[int, Layer]:
     graph = model.subgraphs[0]  # every length has the same operators
     uses: dict[int, int] = {}
     for operator in graph.operators:
-        position = WEIGHTS.get(operator_name(model.operatorCodes[operator.opcodeIndex]))
-        if position is not None:
-            tensor = graph.tensors[operator.inputs[position]]
+        kind = operator_name(model.operatorCodes[operator.opcodeIndex])
+        if kind in WEIGHTS:
+            tensor = graph.tensors[operator.inputs[WEIGHTS[kind]]]
             data = model.buffers[tensor.buffer].data
-            if tensor.type == schema.TensorType.FLOAT32 and data is not None:
+            if tensor.type != schema.TensorType.FLOAT32 or data is None:
+                continue
+            if kind == "FULLY_CONNECTED" or len(data) > FLOAT_BYTES * LARGE:
                 uses[tensor.buffer] = uses.get(tensor.buffer, 0) + 1
     names: dict[bytes, str] = {}
     for name, parameter in load_model(checkpoint).state_dict().items():
@@ -42,9 +44,8 @@ def find_layers(model: Any, checkpoint: Checkpoint) -> dict[int, Layer]:
     found = {}
     for buffer, count in uses.items():
         data = bytes(model.buffers[buffer].data)
-        size = len(data) // np.dtype(np.float32).itemsize
-        if data in names and size > LARGE:
-            found[buffer] = Layer(names[data], size, count)
+        if data in names:
+            found[buffer] = Layer(names[data], len(data) // FLOAT_BYTES, count)
     return found
 
 

@@ -114,6 +114,7 @@ class Validate:
             padding=outputs.padding,
             truncated=truncated,
             notes=(*data.notes, *notes, *filter(None, odd)),
+            tokens={index: len(tokens.ids) for index, tokens in zip(chosen, encoded, strict=True)},
         )
         return compute_drift(
             checkpoint.task,

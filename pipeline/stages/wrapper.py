@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
+from transformers.activations import NewGELUActivation
 
 from edgebert.pipeline.artifact import Checkpoint
 from edgebert.pipeline.families import Family
@@ -66,6 +67,10 @@ class ExportModule(nn.Module):
 def export_module(model: Any, family: Family, lengths: tuple[int, ...] = ()) -> ExportModule:
     """A loaded classifier, changed in place for export; `lengths` as in `Family.prepare`."""
     family.prepare(model, lengths)
+    for parent in model.modules():
+        for name, child in parent.named_children():
+            if isinstance(child, NewGELUActivation):  # written out, where the formats have it
+                setattr(parent, name, nn.GELU(approximate="tanh"))
     module = ExportModule(model, family)
     module.eval()
     return module

@@ -1,0 +1,9 @@
+package androidx.test.runner.lifecycle;
+
+/**
+ * Stands in for the class of this name in androidx.test:monitor, as far as Robolectric calls it.
+ */
+public enum ApplicationStage {
+  PRE_ON_CREATE,
+  CREATED
+}
