@@ -147,7 +147,7 @@ CASES: dict[str, dict[str, tuple[str, ...]]] = {
         "run_py": ("test_interpretation_of_each_head",),
     },
     "a limit is finer than the rows can show": {
-        "gates": ("test_a_limit_finer_than_the_rows_can_show_is_said",),
+        "gates": ("test_the_gate_says_which_of_three_it_is",),
         "metrics": ("test_half_widths_and_single_rows_at_three_sizes",),
     },
     "a folder without a trained head gets a random one": {

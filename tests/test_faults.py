@@ -380,7 +380,7 @@ def external(damage: Callable[[Path], object], sealed: bool) -> Callable[[Sound,
             bundle / "model.onnx",
             save_as_external_data=True,
             location="model.onnx.data",
-            size_threshold=64,
+            size_threshold=1000,
         )
 
         def with_data(manifest: Any) -> None:
