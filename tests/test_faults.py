@@ -40,29 +40,22 @@ from edgebert.pipeline.stages.conformance import (
     sample_inputs,
     torch_logits,
 )
-from edgebert.pipeline.stages.export_litert import check_operators
-from edgebert.pipeline.stages.export_onnx import _check_shapes
+from edgebert.pipeline.stages.export_litert import ExportLitert, check_operators
+from edgebert.pipeline.stages.export_onnx import ExportOnnx, _check_shapes
 from edgebert.pipeline.stages.golden import Golden
 from edgebert.pipeline.stages.load import load_model, resolve_model
 from edgebert.pipeline.stages.quantize_onnx import QuantizeOnnx
 from edgebert.pipeline.stages.reference import Reference, ReferenceLogits, encode_rows, run_torch
 from edgebert.pipeline.stages.validate import Validate
+from edgebert.pipeline.stages.wrapper import ExportModule
 from edgebert.targets import Format
 from edgebert.targets.errors import EdgebertError
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "validation.md"
 MARKS = ("<!-- faults: begin -->\n", "<!-- faults: end -->\n")
-CHECKS = {
-    "export": "the exported file against PyTorch, and an int8 file against what int8 promises",
-    "checksum": "size and SHA-256 of every file of a bundle",
-    "runtime": "the runtime's own refusal, as one line",
-    "drift": "the drift gate on the test rows",
-    "golden": "`run.py --check`",
-    "input": "a refusal of data, checkpoint or settings, or a note of the report",
-}
+CHECKS = ("export", "checksum", "runtime", "drift", "golden", "input")
 MAX_DROP = 0.05
 Array = np.ndarray[Any, Any]
-Graph = onnx.ModelProto
 Alarms = dict[str, str]
 
 
@@ -206,7 +199,7 @@ def bundle_fault(
 
 
 def graph_fault(
-    damage: Callable[[Graph], object], bundle: str = "fp32"
+    damage: Callable[[Any], object], bundle: str = "fp32"
 ) -> Callable[[Sound, Path], Alarms]:
     """Damage the ONNX graph of a bundle."""
 
@@ -234,29 +227,29 @@ def input_fault(
 # --- damage to an ONNX graph
 
 
-def tensors(proto: Graph, *parts: str) -> Iterator[Any]:
+def tensors(proto: Any, *parts: str) -> Iterator[Any]:
     found = [t for t in proto.graph.initializer if all(part in t.name for part in parts)]
     assert found, parts
     yield from found
 
 
-def edit(proto: Graph, parts: Sequence[str], change: Callable[[Array], Array]) -> None:
+def edit(proto: Any, parts: Sequence[str], change: Callable[[Array], Array]) -> None:
     for tensor in tensors(proto, *parts):
         value = numpy_helper.to_array(tensor)
         tensor.CopyFrom(numpy_helper.from_array(change(value).astype(value.dtype), tensor.name))
 
 
-def edits(parts: str, change: Callable[[Array], Array]) -> Callable[[Graph], None]:
+def edits(parts: str, change: Callable[[Array], Array]) -> Callable[[Any], None]:
     return lambda proto: edit(proto, parts.split(" "), change)
 
 
-def swap_inputs(proto: Graph) -> None:
+def swap_inputs(proto: Any) -> None:
     other = {"attention_mask": "token_type_ids", "token_type_ids": "attention_mask"}
     for node in proto.graph.node:
         node.input[:] = [other.get(name, name) for name in node.input]
 
 
-def ignore_input(proto: Graph, name: str, with_ones: bool) -> None:
+def ignore_input(proto: Any, name: str, with_ones: bool) -> None:
     """Compute with a constant in place of an input."""
     for node in proto.graph.node:
         node.input[:] = ["constant_input" if used == name else used for used in node.input]
@@ -267,7 +260,7 @@ def ignore_input(proto: Graph, name: str, with_ones: bool) -> None:
     proto.graph.node.insert(0, make("Shape", [name], ["its_shape"]))
 
 
-def repeat_layer(proto: Graph) -> None:
+def repeat_layer(proto: Any) -> None:
     first = {t.name: t for t in tensors(proto, "encoder.layer.0.")}
     for tensor in tensors(proto, "encoder.layer.1."):
         name = tensor.name
@@ -275,26 +268,26 @@ def repeat_layer(proto: Graph) -> None:
         tensor.name = name
 
 
-def freeze_input(proto: Graph) -> None:
+def freeze_input(proto: Any) -> None:
     shape = next(i for i in proto.graph.input if i.name == "attention_mask").type.tensor_type.shape
     shape.dim[0].dim_value, shape.dim[1].dim_value = 2, 16
 
 
-def rename_input(proto: Graph) -> None:
+def rename_input(proto: Any) -> None:
     for value in proto.graph.input:
         value.name = value.name.replace("attention_mask", "mask")
     for node in proto.graph.node:
         node.input[:] = ["mask" if name == "attention_mask" else name for name in node.input]
 
 
-def other_activation(proto: Graph) -> None:
+def other_activation(proto: Any) -> None:
     for node in proto.graph.node:
         if node.op_type == "Gelu":
             node.op_type = "Relu"
             del node.attribute[:]
 
 
-def newer_opset(proto: Graph) -> None:
+def newer_opset(proto: Any) -> None:
     proto.opset_import[0].version = 99
 
 
@@ -304,7 +297,7 @@ def first_to_nan(value: Array) -> Array:
     return value
 
 
-def zero_points(proto: Graph) -> None:
+def zero_points(proto: Any) -> None:
     """Add 40 to the zero point of every weight."""
     edit(proto, ["weight", "_zero_point"], lambda value: value + 40)
 
@@ -488,13 +481,13 @@ def unknown_label(sound: Sound, folder: Path) -> object:
     return Validate()(sound.checkpoint, sound.inputs.models[0], data, reference) and ""
 
 
-def dropout(sound: Sound, folder: Path) -> object:
+def dropout(sound: Sound, folder: Path) -> None:
     inputs = sample_inputs(sound.checkpoint, 4, 24)
     logits = torch_logits(load_model(sound.checkpoint).train(), inputs)
-    return check_onnx(sound.inputs.models[0].file, inputs, logits)
+    check_onnx(sound.inputs.models[0].file, inputs, logits)
 
 
-def frozen(sound: Sound, folder: Path) -> object:
+def frozen(sound: Sound, folder: Path) -> None:
     proto = onnx.load(sound.inputs.models[0].file)
     freeze_input(proto)
     info = sound.inputs.models[0].info
@@ -502,13 +495,13 @@ def frozen(sound: Sound, folder: Path) -> object:
         i.name: [d.dim_param or d.dim_value for d in i.type.tensor_type.shape.dim]
         for i in proto.graph.input
     }
-    return _check_shapes([i.model_copy(update={"shape": tuple(dims[i.name])}) for i in info.inputs])
+    _check_shapes([i.model_copy(update={"shape": tuple(dims[i.name])}) for i in info.inputs])
 
 
-def old_tflite_runtime(sound: Sound, folder: Path) -> object:
+def old_tflite_runtime(sound: Sound, folder: Path) -> None:
     operators = sound.inputs.models[1].info.operators
     name, version = max(operators.items(), key=lambda item: item[1])
-    return check_operators(operators, {name: version - 1}, "raspberry-pi-armv7")
+    check_operators(operators, {name: version - 1}, "raspberry-pi-armv7")
 
 
 def sizes(sound: Sound, folder: Path) -> str:
@@ -830,6 +823,22 @@ def test_a_fault_is_caught(sound: Sound, fault: Fault, tmp_path: Path) -> None:
     alarms = fault.alarms(sound, tmp_path)
     for name, message in fault.caught_by.items():
         assert message in alarms.get(name, ""), alarms
+
+
+@pytest.mark.parametrize("exporter", [ExportOnnx(), ExportLitert((16,))], ids=["onnx", "tflite"])
+def test_an_exporter_that_swaps_inputs_is_stopped(
+    sound: Sound, exporter: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = ExportModule.forward
+
+    def swapped(
+        self: ExportModule, input_ids: Any, attention_mask: Any, token_type_ids: Any
+    ) -> Any:
+        return right(self, input_ids, token_type_ids, attention_mask)
+
+    monkeypatch.setattr(ExportModule, "forward", swapped)
+    with pytest.raises(EdgebertError, match=DIFFERS):
+        exporter(sound.checkpoint, tmp_path / "model")
 
 
 def matrix() -> str:
