@@ -47,11 +47,13 @@ CASES = (
 def label_texts(checkpoint: Checkpoint, folder: Path) -> None:
     """Texts that the checkpoint labels without a doubt, as a trained one does; the rest is left."""
     folder.mkdir()
+    seen: set[str] = set()
     for split, count in ROWS.items():
         file = shipped_folders()["clinc150"] / f"{split}.jsonl"
         lines = file.read_text(encoding="utf-8").splitlines()
         texts = [" ".join(json.loads(line)["text"].split()[:4]) for line in lines[::37]]
-        rows = [Row(text) for text in dict.fromkeys(texts)][: 3 * count]
+        rows = [Row(text) for text in dict.fromkeys(texts) if text not in seen][: 3 * count]
+        seen |= {row.text for row in rows}
         encoded = encode_rows(checkpoint.tokenizer, rows, checkpoint.max_length)
         logits = np.stack(run_torch(checkpoint, encoded))
         ranked = np.sort(logits, axis=1)
