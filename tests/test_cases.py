@@ -212,6 +212,7 @@ def test_texts_that_spell_out_special_tokens_are_told(
     checkpoint = tiny_bundle_inputs.checkpoint
     rows = tuple(Row(text, "bad") for text in ("bad [SEP] good", "bad[SEP]good", "good film"))
     separator = checkpoint.tokenizer.token_to_id("[SEP]")
+    assert separator is not None
     encoded = encode_rows(checkpoint.tokenizer, rows, 32)
     assert [row.ids.count(separator) for row in encoded] == [2, 2, 1]
     data = Dataset("mine", (), (), rows, "")
