@@ -5,7 +5,7 @@ that compute alike everywhere: with weights in 7 bits (no saturation on old x86)
 ranges (no scale of its own for every text), without a scale a channel, with blocks.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,11 +15,14 @@ from edgebert.pipeline.bundle import Bundle
 from edgebert.pipeline.drift import Gate
 from edgebert.pipeline.gates import judge
 from edgebert.pipeline.machines import MachineDrift, judge_machines
+from edgebert.pipeline.phone_result import PhoneResult
 from edgebert.pipeline.planning import Plan
 from edgebert.pipeline.runners import Runner, find_runner
+from edgebert.pipeline.runners.adb import AdbRunner
 from edgebert.pipeline.stage_runs import StageRuns
 from edgebert.pipeline.stages.bundle import BundleInputs, write_bundle
 from edgebert.pipeline.stages.divergence import find_start
+from edgebert.pipeline.stages.phones import measure_phone, measurements
 from edgebert.pipeline.stages.reference import Reference, ReferenceLogits
 from edgebert.pipeline.stages.validate_on import ValidateOn
 from edgebert.targets import Format
@@ -59,6 +62,7 @@ class DeviceProof:
             MachineError: a machine cannot be reached, or lacks something.
         """
         bundle, machines, gates = Bundle.open(out), [], [*found.gates]
+        phones: list[PhoneResult] = []
         for name in self.plan.validate_on:
             runner = find_runner(name)
             for format in bundle.formats:
@@ -67,7 +71,12 @@ class DeviceProof:
                     apart = self._explain(runner, bundle, format, found, apart)
                 machines.append(apart)
                 gates += [*judged, *judge_machines(apart)]
-        proven = replace(found, gates=tuple(gates), machines=tuple(machines))
+            if isinstance(runner, AdbRunner) and self.plan.limits.max_latency_ms is not None:
+                progress = self.runs.progress
+                measured = measure_phone(bundle, runner, formats=bundle.formats, progress=progress)
+                gates = self._latency_gates(gates, measured, bundle, runner)
+                phones += measured
+        proven = replace(found, gates=tuple(gates), machines=tuple(machines), phones=tuple(phones))
         return write_bundle(proven, out)
 
     def _prove(
@@ -90,16 +99,23 @@ class DeviceProof:
             )
         random = plan.source.random_weights
         gates = judge(plan.limits, format, drift, random_weights=random)
-        old, new = f"({format})", f"({format} on {runner.name})"
-        return apart, tuple(
-            gate.model_copy(
-                update={
-                    "name": gate.name.replace(old, new),
-                    "message": gate.message.replace(old, new),
-                }
-            )
-            for gate in gates
-        )
+        return apart, tuple(_on(runner, format, gate) for gate in gates)
+
+    def _latency_gates(
+        self,
+        gates: Sequence[Gate],
+        phones: Sequence[PhoneResult],
+        bundle: Bundle,
+        runner: Runner,
+    ) -> list[Gate]:
+        """The gates with a phone's latency in place of this machine's."""
+        here = {f"latency ({format})" for format in bundle.formats}
+        judged = [gate for gate in gates if gate.name not in here]
+        for format, phone in zip(bundle.formats, phones, strict=True):
+            (measured,) = measurements(phone, bundle, runner.name)
+            found = judge(self.plan.limits, format, latency_ms=measured.p50_ms)
+            judged += [_on(runner, format, gate) for gate in found]
+        return judged
 
     def _reference(self, runner: Runner, found: BundleInputs) -> ReferenceLogits:
         """The checkpoint's logits: of all test rows, of a sample where an emulator runs them."""
@@ -151,3 +167,10 @@ class DeviceProof:
                 offer = name
                 break
         return apart.model_copy(update={"starts_at": start, "offer": offer})
+
+
+def _on(runner: Runner, format: Format, gate: Gate) -> Gate:
+    """A gate of a model file, named after the machine too."""
+    old, new = f"({format})", f"({format} on {runner.name})"
+    said = {"name": gate.name.replace(old, new), "message": gate.message.replace(old, new)}
+    return gate.model_copy(update=said)
