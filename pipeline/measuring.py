@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from edgebert.pipeline.bundle import Bundle
+from edgebert.pipeline.phone_result import PhoneResult
 from edgebert.pipeline.progress import Progress
 from edgebert.pipeline.stages.measure import Measurement, measure_bundle
 from edgebert.targets import Format
@@ -20,7 +21,7 @@ def run_measurement(
     progress: Progress,
 ) -> tuple[Measurement, ...]:
     """See `edgebert.pipeline.measure`."""
-    from edgebert.pipeline.runners.adb import AdbRunner, adb_runner
+    from edgebert.pipeline.runners.adb import adb_runner
     from edgebert.pipeline.stages import phones
     from edgebert.pipeline.stages.report import read_report
 
@@ -31,10 +32,11 @@ def run_measurement(
         raise InputError("an APK is installed on a phone", "--apk", "give --on adb")
     bundle = Bundle.open(path)
     if imported is not None:
-        results, name = (phones.read_result(imported, bundle),), "import"
+        results: tuple[PhoneResult, ...] = (phones.read_result(imported, bundle),)
+        name = "import"
     elif on_phone:
         read_report(path)  # what is wrong with it is better said before a minute's run
-        place: AdbRunner = adb_runner(runner, apk)
+        place = adb_runner(runner, apk)
         results = phones.measure_phone(bundle, place, threads, runs, formats, progress)
         name = place.name
     else:

@@ -20,6 +20,8 @@ BOUNDS = ("pattern", "minimum", "maxItems")
 
 def outline(node: dict[str, Any], root: dict[str, Any]) -> Any:
     """A schema without what does not decide which documents it takes, in one spelling."""
+    if not node:
+        return {"types": []}
     while "$ref" in node:
         node = root["$defs"][node["$ref"].rpartition("/")[2]]
     choices = node.get("oneOf") or node.get("anyOf")
@@ -42,8 +44,9 @@ def outline(node: dict[str, Any], root: dict[str, Any]) -> Any:
     if values:
         here["values"] = sorted(value for value in values if value is not None)
     here |= {key: node[key] for key in BOUNDS if key in node}
-    if node.get("items"):
-        here["items"] = outline(node["items"], root)
+    items = outline(node.get("items", {}), root)
+    if any(items.values()):  # where they may be anything, the schema leaves them out
+        here["items"] = items
     if "properties" in node:
         assert node["additionalProperties"] is False
         required = node["required"]
