@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from edgebert.pipeline.artifact import Model
 from edgebert.pipeline.bundle import Bundle
 from edgebert.pipeline.drift import Gate
-from edgebert.pipeline.gates import judge
+from edgebert.pipeline.gates import Limits, judge
 from edgebert.pipeline.machines import MachineDrift, judge_machines
 from edgebert.pipeline.phone_result import PhoneResult
 from edgebert.pipeline.planning import Plan
@@ -74,7 +74,7 @@ class DeviceProof:
             if isinstance(runner, AdbRunner) and self.plan.limits.max_latency_ms is not None:
                 progress = self.runs.progress
                 measured = measure_phone(bundle, runner, formats=bundle.formats, progress=progress)
-                gates = self._latency_gates(gates, measured, bundle, runner)
+                gates = phone_gates(gates, self.plan.limits, measured, bundle, runner)
                 phones += measured
         proven = replace(found, gates=tuple(gates), machines=tuple(machines), phones=tuple(phones))
         return write_bundle(proven, out)
@@ -100,22 +100,6 @@ class DeviceProof:
         random = plan.source.random_weights
         gates = judge(plan.limits, format, drift, random_weights=random)
         return apart, tuple(_on(runner, format, gate) for gate in gates)
-
-    def _latency_gates(
-        self,
-        gates: Sequence[Gate],
-        phones: Sequence[PhoneResult],
-        bundle: Bundle,
-        runner: Runner,
-    ) -> list[Gate]:
-        """The gates with a phone's latency in place of this machine's."""
-        here = {f"latency ({format})" for format in bundle.formats}
-        judged = [gate for gate in gates if gate.name not in here]
-        for format, phone in zip(bundle.formats, phones, strict=True):
-            (measured,) = measurements(phone, bundle, runner.name)
-            found = judge(self.plan.limits, format, latency_ms=measured.p50_ms)
-            judged += [_on(runner, format, gate) for gate in found]
-        return judged
 
     def _reference(self, runner: Runner, found: BundleInputs) -> ReferenceLogits:
         """The checkpoint's logits: of all test rows, of a sample where an emulator runs them."""
@@ -167,6 +151,31 @@ class DeviceProof:
                 offer = name
                 break
         return apart.model_copy(update={"starts_at": start, "offer": offer})
+
+
+def phone_gates(
+    gates: Sequence[Gate],
+    limits: Limits,
+    phones: Sequence[PhoneResult],
+    bundle: Bundle,
+    runner: Runner,
+) -> list[Gate]:
+    """The gates of a build with a phone's latency in place of this machine's.
+
+    Args:
+        gates: so far.
+        limits: with one of the latency.
+        phones: what was measured of each format, in their order.
+        bundle: that was measured.
+        runner: the phone.
+    """
+    here = {f"latency ({format})" for format in bundle.formats}
+    judged = [gate for gate in gates if gate.name not in here]
+    for format, phone in zip(bundle.formats, phones, strict=True):
+        (measured,) = measurements(phone, bundle, runner.name)
+        found = judge(limits, format, latency_ms=measured.p50_ms)
+        judged += [_on(runner, format, gate) for gate in found]
+    return judged
 
 
 def _on(runner: Runner, format: Format, gate: Gate) -> Gate:

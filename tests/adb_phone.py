@@ -125,7 +125,7 @@ class Phone:
         except subprocess.CalledProcessError as error:
             why = {"error": error.stderr, "code": error.returncode, "answers": []}
             said |= {**why, "bundle": None, "valid": False, "invalid_because": ["the run failed"]}
-        return said | self.says
+        return {**said, **self.says}
 
     def measured(self, bundle: Path, answer: dict[str, Any]) -> dict[str, Any]:
         """A measurement of run.py with what the app says besides."""

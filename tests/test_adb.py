@@ -14,7 +14,8 @@ from adb_phone import AdbServer, Phone
 
 from edgebert.pipeline.bundle import Bundle
 from edgebert.pipeline.runners import Job, LostConnection, adb_device, find_runner
-from edgebert.pipeline.runners.adb import FILES, adb_runner
+from edgebert.pipeline.runners.adb import adb_runner
+from edgebert.pipeline.runners.adb_device import FILES
 from edgebert.pipeline.stages.bundle import BundleInputs, write_bundle
 from edgebert.pipeline.stages.device_rows import run_on
 from edgebert.targets.errors import InputError, MachineError

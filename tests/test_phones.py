@@ -5,6 +5,7 @@ The phone is a stand-in (adb_phone.py); the imported files are what the app's ow
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ from adb_phone import SAMPLE, AdbServer, Phone
 
 from edgebert import pipeline
 from edgebert.pipeline.bundle import MANIFEST, Bundle, describe_file
+from edgebert.pipeline.device_proof import phone_gates
+from edgebert.pipeline.gates import Limits, judge
+from edgebert.pipeline.phone_result import PhoneResult
 from edgebert.pipeline.progress import Progress
 from edgebert.pipeline.runners.adb import adb_runner
 from edgebert.pipeline.stages import phones
@@ -61,7 +65,7 @@ def reports(bundle: Bundle) -> dict[str, bytes]:
 
 
 def test_measured_on_a_phone(
-    phone: Phone, bundle: Bundle, capsys: pytest.CaptureFixture[str]
+    phone: Phone, bundle: Bundle, capfd: pytest.CaptureFixture[str]
 ) -> None:
     before = {file.name for file in bundle.path.iterdir()}
     (one,) = pipeline.measure(bundle.path, runner="adb", formats=("onnx",), show=True)
@@ -76,7 +80,7 @@ def test_measured_on_a_phone(
     assert one.memory_mb is None and " MB" not in one.text()
     intent = phone.started[-1]
     assert (intent["mode"], intent["warmups"], intent["tokens"]) == ("measure", "50", "16")
-    assert "adb: golden 0 %" in capsys.readouterr().err
+    assert "adb: golden 0 %" in capfd.readouterr().err
     assert phone.left_behind() == []
     again = Bundle.open(bundle.path)  # every checksum holds
     assert {file.name for file in bundle.path.iterdir()} == before
@@ -86,6 +90,25 @@ def test_measured_on_a_phone(
     page = (bundle.path / "report.html").read_text(encoding="utf-8")
     assert "maker model, soc, arm64-v8a, Android 15" in page and f"{one.p50_ms:.2f} ms" in page
     assert f"{one.p50_ms:.2f} ms on maker model" in render_markdown(read_report(bundle.path))
+
+
+def test_the_latency_gate_of_a_build_is_the_phones(bundle: Bundle) -> None:
+    onnx_bundle = replace(
+        bundle,
+        manifest=bundle.manifest.model_copy(
+            update={"models": {"onnx": bundle.manifest.models["onnx"]}}
+        ),
+    )
+    said = shared(bundle)
+    said["answers"] = said["answers"][:1]  # 8.14 ms
+    result = PhoneResult.model_validate_json(json.dumps(said))
+    for limit, passed in ((8.0, False), (9.0, True)):
+        limits = Limits(max_size_mb=100, max_latency_ms=limit)
+        before = judge(limits, "onnx", size_mb=1.0, latency_ms=0.5)
+        size, latency = phone_gates(before, limits, (result,), onnx_bundle, adb_runner("adb:X"))
+        assert size == before[0]
+        assert (latency.name, latency.passed) == ("latency (onnx on adb:X)", passed)
+        assert latency.message.startswith("latency (onnx on adb:X): 8.136 ms, limit")
 
 
 @pytest.mark.parametrize(
