@@ -64,14 +64,16 @@ class DeviceProof:
         bundle, machines, gates = Bundle.open(out), [], [*found.gates]
         phones: list[PhoneResult] = []
         for name in self.plan.validate_on:
-            runner = find_runner(name)
+            runner, held = find_runner(name), True
             for format in bundle.formats:
                 apart, judged = self._prove(runner, bundle, format, found)
                 if not all(gate.passed for gate in judge_machines(apart)):
+                    held = False
                     apart = self._explain(runner, bundle, format, found, apart)
                 machines.append(apart)
                 gates += [*judged, *judge_machines(apart)]
-            if isinstance(runner, AdbRunner) and self.plan.limits.max_latency_ms is not None:
+            limited = self.plan.limits.max_latency_ms is not None
+            if isinstance(runner, AdbRunner) and limited and held:  # else it is wrong, fast or not
                 progress = self.runs.progress
                 measured = measure_phone(bundle, runner, formats=bundle.formats, progress=progress)
                 gates = phone_gates(gates, self.plan.limits, measured, bundle, runner)
