@@ -153,17 +153,34 @@ def measure(
     threads: int | None = None,
     runs: int = 50,
     formats: "tuple[Format, ...]" = (),
+    apk: Path | None = None,
+    imported: Path | None = None,
+    show: bool = False,
+    debug: bool = False,
 ) -> "tuple[Measurement, ...]":
     """Latency, load time and peak memory of each model file of a bundle.
 
-    Raises:
-        InputError: no bundle, or an unknown runner.
-        MachineError: the runtime is missing.
-    """
-    from edgebert.pipeline.bundle import Bundle
-    from edgebert.pipeline.stages.measure import measure_bundle
+    What a phone measured is added to the bundle's report.
 
-    return measure_bundle(Bundle.open(bundle), runner, threads, runs, formats)
+    Args:
+        bundle: the folder.
+        runner: where it is run.
+        threads: of an inference; None: what the target says.
+        runs: timed inferences; on a phone never fewer than 1,024.
+        formats: the model files; empty: all, on a phone the first that the app can run.
+        apk: the demo app to install on the phone; None: the one that was built here, if needed.
+        imported: a result that was shared from the demo app, in place of a run.
+        show: report progress on standard error.
+        debug: let the libraries print.
+
+    Raises:
+        InputError: no bundle, an unknown runner, or a result that is not of this bundle on a phone.
+        MachineError: the runtime, the device or the app is missing.
+    """
+    from edgebert.pipeline.measuring import run_measurement
+
+    with _progress(show, debug) as progress:
+        return run_measurement(bundle, runner, threads, runs, formats, apk, imported, progress)
 
 
 def predict(

@@ -152,14 +152,16 @@ class Build:
 
     def calibration(self, checkpoint: Checkpoint) -> tuple[TokenRow, ...]:
         """Rows for the calibrated schemes; none where there are none and other schemes can do."""
-        from edgebert.pipeline.stages.calibrate import calibration_rows
+        from edgebert.pipeline.stages.calibrate import calibration_notes, calibration_rows
 
         plan = self.plan
         if plan.data is None:
             return ()
         try:
             settings, length = plan.recipe.calibration, max(plan.target.lengths)
-            return calibration_rows(checkpoint, plan.data, settings, length)
+            rows = calibration_rows(checkpoint, plan.data, settings, length)
+            self.notes += calibration_notes(checkpoint, plan.data, rows)
+            return rows
         except InputError as error:
             if plan.calibrated_only:
                 raise

@@ -191,13 +191,18 @@ def validate(debug: bool, /, bundle: Path, as_json: bool, **asked: Any) -> None:
 @click.option(
     "--runs", type=click.IntRange(min=1), default=50, show_default=True, help="Timed runs."
 )
+@click.option("--apk", type=click.Path(path_type=Path), help="The app to install on a phone.")
+@click.option(
+    "--import", "imported", type=click.Path(path_type=Path), help="A result shared from the app."
+)
 @_formats_option
 @_json_option
-def measure(bundle: Path, as_json: bool, **asked: Any) -> None:
+@click.pass_obj
+def measure(debug: bool, /, bundle: Path, as_json: bool, **asked: Any) -> None:
     """Measure latency, load time and peak memory."""
     from edgebert import pipeline
 
-    results = pipeline.measure(bundle, **asked)
+    results = pipeline.measure(bundle, **asked, show=True, debug=debug)
     if as_json:
         _print_json([result.model_dump(mode="json") for result in results])
         return

@@ -11,6 +11,7 @@ from edgebert.calibration.dataset import Row, Split
 from edgebert.calibration.labels import IGNORED, match_labels
 from edgebert.pipeline import intervals
 from edgebert.pipeline.artifact import Task
+from edgebert.pipeline.chance import chance_notes
 from edgebert.pipeline.confidence import measure_confidence
 from edgebert.pipeline.distances import Distances, mean_share
 from edgebert.pipeline.drift import DriftReport
@@ -124,6 +125,8 @@ def compute_drift(
     if metrics[0].name in _SHARES and task == "single_label":
         width = intervals.half_width(metrics[0].reference, len(measured))
         resolution += f"; the 95 % half-width of {metrics[0].name} at this size is {width:.2%}"
+    if task == "single_label":
+        notes += chance_notes(expected, said[0], labels)
     text = _Text(task, labels, measured, group, reference.word)
     kl_mean, kl_low, kl_high = distances.mean(distances.kl, group, seed)
     cosine_mean, cosine_low, cosine_high = distances.mean(distances.cosine, group, seed)

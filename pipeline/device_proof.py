@@ -5,7 +5,7 @@ that compute alike everywhere: with weights in 7 bits (no saturation on old x86)
 ranges (no scale of its own for every text), without a scale a channel, with blocks.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,13 +13,16 @@ from tempfile import TemporaryDirectory
 from edgebert.pipeline.artifact import Model
 from edgebert.pipeline.bundle import Bundle
 from edgebert.pipeline.drift import Gate
-from edgebert.pipeline.gates import judge
+from edgebert.pipeline.gates import Limits, judge
 from edgebert.pipeline.machines import MachineDrift, judge_machines
+from edgebert.pipeline.phone_result import PhoneResult
 from edgebert.pipeline.planning import Plan
 from edgebert.pipeline.runners import Runner, find_runner
+from edgebert.pipeline.runners.adb import AdbRunner
 from edgebert.pipeline.stage_runs import StageRuns
 from edgebert.pipeline.stages.bundle import BundleInputs, write_bundle
 from edgebert.pipeline.stages.divergence import find_start
+from edgebert.pipeline.stages.phones import measure_phone, measurements
 from edgebert.pipeline.stages.reference import Reference, ReferenceLogits
 from edgebert.pipeline.stages.validate_on import ValidateOn
 from edgebert.targets import Format
@@ -59,15 +62,23 @@ class DeviceProof:
             MachineError: a machine cannot be reached, or lacks something.
         """
         bundle, machines, gates = Bundle.open(out), [], [*found.gates]
+        phones: list[PhoneResult] = []
         for name in self.plan.validate_on:
-            runner = find_runner(name)
+            runner, held = find_runner(name), True
             for format in bundle.formats:
                 apart, judged = self._prove(runner, bundle, format, found)
                 if not all(gate.passed for gate in judge_machines(apart)):
+                    held = False
                     apart = self._explain(runner, bundle, format, found, apart)
                 machines.append(apart)
                 gates += [*judged, *judge_machines(apart)]
-        proven = replace(found, gates=tuple(gates), machines=tuple(machines))
+            limited = self.plan.limits.max_latency_ms is not None
+            if isinstance(runner, AdbRunner) and limited and held:  # else it is wrong, fast or not
+                progress = self.runs.progress
+                measured = measure_phone(bundle, runner, formats=bundle.formats, progress=progress)
+                gates = phone_gates(gates, self.plan.limits, measured, bundle, runner)
+                phones += measured
+        proven = replace(found, gates=tuple(gates), machines=tuple(machines), phones=tuple(phones))
         return write_bundle(proven, out)
 
     def _prove(
@@ -90,16 +101,7 @@ class DeviceProof:
             )
         random = plan.source.random_weights
         gates = judge(plan.limits, format, drift, random_weights=random)
-        old, new = f"({format})", f"({format} on {runner.name})"
-        return apart, tuple(
-            gate.model_copy(
-                update={
-                    "name": gate.name.replace(old, new),
-                    "message": gate.message.replace(old, new),
-                }
-            )
-            for gate in gates
-        )
+        return apart, tuple(_on(runner, format, gate) for gate in gates)
 
     def _reference(self, runner: Runner, found: BundleInputs) -> ReferenceLogits:
         """The checkpoint's logits: of all test rows, of a sample where an emulator runs them."""
@@ -151,3 +153,35 @@ class DeviceProof:
                 offer = name
                 break
         return apart.model_copy(update={"starts_at": start, "offer": offer})
+
+
+def phone_gates(
+    gates: Sequence[Gate],
+    limits: Limits,
+    phones: Sequence[PhoneResult],
+    bundle: Bundle,
+    runner: Runner,
+) -> list[Gate]:
+    """The gates of a build with a phone's latency in place of this machine's.
+
+    Args:
+        gates: so far.
+        limits: with one of the latency.
+        phones: what was measured of each format, in their order.
+        bundle: that was measured.
+        runner: the phone.
+    """
+    here = {f"latency ({format})" for format in bundle.formats}
+    judged = [gate for gate in gates if gate.name not in here]
+    for format, phone in zip(bundle.formats, phones, strict=True):
+        (measured,) = measurements(phone, bundle, runner.name)
+        found = judge(limits, format, latency_ms=measured.p50_ms)
+        judged += [_on(runner, format, gate) for gate in found]
+    return judged
+
+
+def _on(runner: Runner, format: Format, gate: Gate) -> Gate:
+    """A gate of a model file, named after the machine too."""
+    old, new = f"({format})", f"({format} on {runner.name})"
+    said = {"name": gate.name.replace(old, new), "message": gate.message.replace(old, new)}
+    return gate.model_copy(update=said)

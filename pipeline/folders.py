@@ -36,11 +36,7 @@ def replace_folder(
         InputError: `out` cannot be written.
     """
     out = out.absolute()  # "." has no name
-    staging = out.with_name(f".{out.name}.{os.getpid()}.partial")
-    older = staging.with_suffix(".older")
-    being_written = (out, staging, older)
-    _being_written.append(being_written)
-    try:
+    with _beside(out, cure) as (staging, older):
         if out.exists():
             may_replace(out)
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -56,6 +52,45 @@ def replace_folder(
             out.rename(older)
         staging.rename(out)
         _sync(out.parent)
+
+
+@contextmanager
+def replace_files(out: Path, cure: str) -> Iterator[Path]:
+    """Write files beside the folder `out` and rename each into it when all of them are written.
+
+    Args:
+        out: the folder; its other files stay.
+        cure: what a user does where `out` cannot be written.
+
+    Yields:
+        The folder to write to.
+
+    Raises:
+        MachineError: the disk is full.
+        InputError: `out` cannot be written.
+    """
+    out = out.absolute()
+    with _beside(out, cure) as (staging, _):
+        _remove_leftovers(out)
+        staging.mkdir()
+        yield staging
+        files = sorted(staging.iterdir())
+        for file in files:
+            _sync(file)
+        for file in files:
+            file.replace(out / file.name)
+        _sync(out)
+
+
+@contextmanager
+def _beside(out: Path, cure: str) -> Iterator[tuple[Path, Path]]:
+    """Names beside `out` for the new and the older one; both are gone or in place at the end."""
+    staging = out.with_name(f".{out.name}.{os.getpid()}.partial")
+    older = staging.with_suffix(".older")
+    being_written = (out, staging, older)
+    _being_written.append(being_written)
+    try:
+        yield staging, older
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise MachineError(

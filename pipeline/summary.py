@@ -82,5 +82,6 @@ def _speed(measured: Measurement) -> str:
     ratio = f", {measured.speedup:.1f} x as fast as fp32" if measured.speedup else ""
     return (
         f"p50 {measured.p50_ms:.2f} ms at {measured.tokens} tokens on this machine{ratio}, "
-        f"load {measured.load_ms:.0f} ms, {measured.memory_mb:.1f} MB of memory"
+        f"load {measured.load_ms:.0f} ms"
+        + (f", {measured.memory_mb:.1f} MB of memory" if measured.memory_mb is not None else "")
     )

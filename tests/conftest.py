@@ -43,6 +43,8 @@ bank credit this use at want with make should show up help change new good bad f
 flight weather play music day
 """
 
+HEAD_BIASES = ("classifier.bias", "classifier.out_proj.bias")
+
 TinyCheckpoint = Callable[..., Checkpoint]
 Done = subprocess.CompletedProcess[str]
 
@@ -130,10 +132,31 @@ def make_tiny_checkpoint(
     return save_checkpoint(model, tokenizer, folder, f"tiny-{model_type}")
 
 
+def balance_head(checkpoint: Checkpoint) -> None:
+    """Move the head's bias, so that the random model gives all its labels, not always the same."""
+    file = checkpoint.path / "model.safetensors"
+    tensors = load_file(file)
+    bias = next(name for name in HEAD_BIASES if name in tensors)
+    tensors[bias] -= text_logits(checkpoint, clinc_texts("train", 60)).mean(0)
+    save_file(tensors, file, {"format": "pt"})
+
+
 @pytest.fixture(scope="session")
 def tiny_checkpoint() -> TinyCheckpoint:
     """`tiny_checkpoint(model_type, folder, labels=3, **config_overrides)` saves a checkpoint."""
     return make_tiny_checkpoint
+
+
+@pytest.fixture(scope="session")
+def balanced_checkpoint() -> TinyCheckpoint:
+    """As `tiny_checkpoint`, with a model that gives all its labels."""
+
+    def make(*arguments: Any, **settings: Any) -> Checkpoint:
+        checkpoint = make_tiny_checkpoint(*arguments, **settings)
+        balance_head(checkpoint)
+        return checkpoint
+
+    return make
 
 
 @pytest.fixture(scope="session")
@@ -145,6 +168,7 @@ def tiny_bundle_inputs(tmp_path_factory: pytest.TempPathFactory) -> BundleInputs
 
     folder = tmp_path_factory.mktemp("bundle")
     checkpoint = make_tiny_checkpoint("bert", folder / "checkpoint", ["bad", "so so", "good"])
+    balance_head(checkpoint)
     onnx_model = ExportOnnx()(checkpoint, folder / "onnx")
     tflite_model = ExportLitert((16, 32))(checkpoint, folder / "tflite")
     rows = tuple(Row(f"the film was {word}", "bad") for word in ("good", "not", "new") * 9)
@@ -265,11 +289,7 @@ def edgebert(tmp_path_factory: pytest.TempPathFactory) -> Edgebert:
     checkpoint = make_tiny_checkpoint(
         "albert", folder / "tiny", ("accept_reservations", "account_blocked", "alarm")
     )
-    # Move the head's bias, so that the random model gives all its labels and not always the same.
-    file = checkpoint.path / "model.safetensors"
-    tensors = load_file(file)
-    tensors["classifier.bias"] -= text_logits(checkpoint, clinc_texts("train", 60)).mean(0)
-    save_file(tensors, file, {"format": "pt"})
+    balance_head(checkpoint)
     # Real texts, labeled by the model itself, so that every difference is a drop of accuracy.
     (folder / "data").mkdir()
     for split, count in {"train": 60, "dev": 40, "test": 60}.items():

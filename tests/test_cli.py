@@ -24,7 +24,7 @@ OPTIONS = {
     "build": "--model --target --data --recipe --out --max-drop --max-size --max-latency --format "
     "--set --dry-run --no-cache --no-validate --allow-pickle --init --json",
     "validate": "--data --on --max-drop --json",
-    "measure": "--on --threads --runs --json",
+    "measure": "--on --threads --runs --import --apk --json",
     "predict": "--format --json",
     "inspect": "--layers --markdown --json",
     "models": "--json",

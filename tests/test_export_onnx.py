@@ -18,7 +18,8 @@ from edgebert.pipeline.runtimes.onnx_file import duplicates
 from edgebert.pipeline.runtimes.run import RunError, open_session
 from edgebert.pipeline.schemes import find_scheme
 from edgebert.pipeline.stages import export_onnx, onnx_graph
-from edgebert.pipeline.stages.export_onnx import ExportOnnx, sample_inputs
+from edgebert.pipeline.stages.conformance import check_onnx, sample_inputs
+from edgebert.pipeline.stages.export_onnx import ExportOnnx
 from edgebert.pipeline.stages.load import count_parameters
 from edgebert.pipeline.stages.quantize_onnx import QuantizeOnnx
 from edgebert.targets.errors import EdgebertError, InputError
@@ -195,7 +196,7 @@ def test_a_graph_that_computes_something_else_is_refused(
     model = ExportOnnx()(checkpoint, tmp_path / "onnx")
     inputs = sample_inputs(checkpoint, batch=4, length=12)
     with pytest.raises(EdgebertError, match="differs from PyTorch"):
-        export_onnx._check_logits(model.file, inputs, np.zeros((4, 3), np.float32))
+        check_onnx(model.file, inputs, np.zeros((4, 3), np.float32))
 
 
 def test_sample_inputs_pad_on_the_family_side(

@@ -14,7 +14,8 @@ import torch
 from edgebert.pipeline.artifact import Checkpoint, Model, dotted
 from edgebert.pipeline.families import all_families, find_family
 from edgebert.pipeline.runtimes.onnx_file import all_nodes
-from edgebert.pipeline.stages.export_onnx import ExportOnnx, sample_inputs
+from edgebert.pipeline.stages.conformance import sample_inputs
+from edgebert.pipeline.stages.export_onnx import ExportOnnx
 from edgebert.pipeline.stages.load import load_model
 from edgebert.targets.errors import InputError
 

@@ -30,8 +30,8 @@ def test_memory_is_not_that_of_the_parent(tiny_bundle_inputs: BundleInputs) -> N
     ballast = np.ones(60_000_000)  # 480 MB, which the child's getrusage would count
     one = measure(tiny_bundle_inputs.models[0].file, runs=5)
     assert ballast.sum() == len(ballast)
-    assert one.peak_mb < 300
-    assert 0 < one.memory_mb < 100
+    assert one.peak_mb is not None and one.peak_mb < 300
+    assert one.memory_mb is not None and 0 < one.memory_mb < 100
 
 
 def test_memory_grows_with_the_file(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_memory_grows_with_the_file(tmp_path: Path) -> None:
     save_model(
         helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 20)]), file
     )
-    assert measure(file, runs=5).memory_mb > 80
+    assert (measure(file, runs=5).memory_mb or 0) > 80
 
 
 def test_measure_bundle(tiny_bundle_inputs: BundleInputs, tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ import torch
 
 from edgebert.pipeline.artifact import Checkpoint, Model, TokenRow
 from edgebert.pipeline.schemes import ONNX, Scheme
-from edgebert.pipeline.stages.export_onnx import ExportOnnx, sample_inputs
+from edgebert.pipeline.stages.conformance import sample_inputs
+from edgebert.pipeline.stages.export_onnx import ExportOnnx
 from edgebert.pipeline.stages.load import load_model
 from edgebert.pipeline.stages.onnx_loop import roll, unroll, with_hidden_states
 from edgebert.pipeline.stages.quantize_onnx import QuantizeOnnx

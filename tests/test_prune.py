@@ -23,8 +23,9 @@ from edgebert.pipeline.recipe import PruneSettings, load_recipe
 from edgebert.pipeline.runtimes.run import open_session
 from edgebert.pipeline.schemes import find_scheme
 from edgebert.pipeline.stages.batches import Collator
+from edgebert.pipeline.stages.conformance import sample_inputs
 from edgebert.pipeline.stages.export_litert import ExportLitert
-from edgebert.pipeline.stages.export_onnx import ExportOnnx, sample_inputs
+from edgebert.pipeline.stages.export_onnx import ExportOnnx
 from edgebert.pipeline.stages.factorize import factorize_embedding
 from edgebert.pipeline.stages.importance import magnitude_importance, taylor_importance
 from edgebert.pipeline.stages.load import count_parameters, load_folder, load_model

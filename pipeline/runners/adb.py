@@ -1,44 +1,45 @@
 """An Android phone, through the demo app: the bundle goes to its folder, the app runs it there.
 
-The app has what run.py needs in Kotlin and gives the same answers in one file when it is done:
+The app has what run.py needs in Java and gives the same answers in one file when it is done:
 
     bundles/NAME/...          the bundle, and rows.jsonl where rows are asked for
-    results/NAME.progress     rows done so far
-    results/NAME.json         {"bundle": SHA-256 of manifest.json, "answers": [...]}, or
-                              {"bundle": ..., "error": "...", "code": 2 or 3}
+    results/NAME.progress     one line of JSON, written anew every second
+    results/NAME.json         as android_demo/measurement.schema.json has it
 
 It goes on while the cable is out, so that a lost connection is waited for.
 """
 
 import json
-import re
 import shlex
 import time
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydantic import ValidationError
+
 from edgebert.pipeline.bundle import MANIFEST, describe_file
-from edgebert.pipeline.runners.runner import (
-    SILENCE_S,
-    Answer,
-    Job,
-    LostConnection,
-    failure,
-    read_answer,
+from edgebert.pipeline.phone_result import PhoneResult
+from edgebert.pipeline.runners.adb_device import (
+    FILES,
+    PACKAGE,
+    POLL_S,
+    adb_errors,
+    find_device,
+    prepare_app,
+    push,
 )
+from edgebert.pipeline.runners.runner import SILENCE_S, Answer, Job, failure
 from edgebert.targets.errors import InputError, MachineError
 
 if TYPE_CHECKING:
     from adbutils import AdbDevice
 
-PACKAGE = "dev.edgebert.demo"
-FILES = f"/sdcard/Android/data/{PACKAGE}/files"
 MODES = {"check": "golden", "rows": "rows", "measure": "measure"}
 RECONNECT_S = 60.0  # a cable that is out for longer is out
-POLL_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,8 @@ class AdbRunner:
     Attributes:
         name: as in `Runner`.
         serial: of the device; None: the only one.
+        apk: the app to install; None: only where there is none, the one that was built here.
+        told: called with phase and percent as the app reports them; None: nobody.
         silence_s: seconds without progress after which it is given up.
         reconnect_s: seconds without the device after which it is given up.
     """
@@ -55,6 +58,8 @@ class AdbRunner:
     name: str
     serial: str | None
     emulated: bool = False
+    apk: Path | None = None
+    told: Callable[[str, int], None] | None = None
     silence_s: float = SILENCE_S
     reconnect_s: float = RECONNECT_S
 
@@ -64,84 +69,43 @@ class AdbRunner:
         Raises:
             InputError: a job that the app cannot do.
         """
+        for answer in self.result(job).answers:
+            yield answer.model_dump(mode="json")
+
+    def result(self, job: Job) -> PhoneResult:
+        """Run a job; all that the app says of it, and of itself and the device.
+
+        Raises:
+            InputError: a job that the app cannot do, or a result of another bundle.
+            MachineError: the device lacks something, or the app is of another version.
+        """
         if job.bundle is None or job.outputs or job.models:
             raise InputError("a phone runs bundles, not single files", self.name, "build a bundle")
-        with self._adb_errors():
-            device = self._device()
+        if job.rows is not None and _has_tokens(job.rows):
+            raise InputError(
+                "the app splits texts itself and takes no rows of tokens",
+                self.name,
+                "validate on local, qemu or ssh; `edgebert measure --on adb` checks golden texts",
+            )
+        with adb_errors(self.name):
+            device = find_device(self.name, self.serial)
+            prepare_app(device, self.name, self.apk)
             name = f"edgebert-{uuid.uuid4().hex[:12]}"
             try:
                 self._push(device, job, name)
                 self._start(device, job, name)
-                result = self._result(device, name)
+                text = self._wait(device, name)
             finally:
                 self._remove(device, name)
-        yield from self._answers(result, describe_file(job.bundle / MANIFEST).sha256)
-
-    @contextmanager
-    def _adb_errors(self) -> Iterator[None]:
-        """What adb says, as the errors of a runner."""
-        from adbutils import AdbError
-
-        try:
-            yield
-        except (AdbError, OSError, EOFError) as error:
-            raise LostConnection(
-                f"adb: {error or type(error).__name__}", self.name, "plug it in and run it again"
-            ) from error
-
-    def _device(self) -> "AdbDevice":
-        """The device.
-
-        Raises:
-            InputError: several, and none was named; or another than the named one.
-            MachineError: no adb, no device, or one that does not let this machine in.
-        """
-        from adbutils import AdbClient, AdbError
-
-        client = AdbClient()
-        try:
-            found = {info.serial: info.state for info in client.list()}
-        except (AdbError, OSError) as error:
-            cure = "install adb (Debian: `apt install adb`) and run `adb start-server`"
-            raise MachineError(f"no adb server: {error}", self.name, cure) from error
-        if not found:
-            cure = "connect one, with USB debugging switched on in its developer options"
-            raise MachineError("no Android device is connected", self.name, cure)
-        if self.serial is None and len(found) > 1:
-            names = ", ".join(f"adb:{serial}" for serial in found)
-            raise InputError("several devices are connected", self.name, f"name one of {names}")
-        serial = self.serial or next(iter(found))
-        if serial not in found:
-            raise MachineError(
-                "no such device", self.name, f"connected: {', '.join(found)} (`adb devices`)"
-            )
-        if found[serial] != "device":
-            cure = "unlock it and allow USB debugging"
-            raise MachineError(f"the device is {found[serial]}", self.name, cure)
-        device = client.device(serial=serial)
-        if not str(device.shell(f"pm path {PACKAGE}")).startswith("package:"):
-            cure = "build android_demo/ and install it: adb install -r edgebert-demo.apk"
-            raise MachineError(f"the app {PACKAGE} is not on the device", self.name, cure)
-        return device
+        return self._read(text, describe_file(job.bundle / MANIFEST).sha256)
 
     def _push(self, device: "AdbDevice", job: Job, name: str) -> None:
-        from adbutils import AdbError
-
         assert job.bundle is not None
         folder = f"{FILES}/bundles/{name}"
-        device.shell(["mkdir", "-p", folder, f"{FILES}/results"])
-        files = [file for file in sorted(job.bundle.iterdir()) if file.is_file()]
-        try:
-            for file in files:
-                device.sync.push(file, f"{folder}/{file.name}", 0o644, check=True)
-            if job.rows is not None:
-                device.sync.push(job.rows, f"{folder}/rows.jsonl", 0o644, check=True)
-        except (AdbError, OSError) as error:
-            free_kb = re.search(r"\s(\d+)\s+\d+%", str(device.shell(["df", "-k", FILES])))
-            needed_mb = sum(file.stat().st_size for file in files) / 1e6
-            free = f"{int(free_kb[1]) / 1e3:.0f} MB are free there" if free_kb else str(error)
-            cure = f"free {needed_mb:.1f} MB on the device"
-            raise MachineError(f"cannot write there: {free}", self.name, cure) from error
+        device.shell(["mkdir", "-p", folder])
+        files = {f"{folder}/{x.name}": x for x in sorted(job.bundle.iterdir()) if x.is_file()}
+        files |= {} if job.rows is None else {f"{folder}/rows.jsonl": job.rows}
+        push(device, self.name, files, FILES)
 
     def _start(self, device: "AdbDevice", job: Job, name: str) -> None:
         words = ["am", "start", "-n", f"{PACKAGE}/.MeasureActivity"]
@@ -160,7 +124,7 @@ class AdbRunner:
             cure = "install the newest android_demo/"
             raise MachineError(f"the app did not start: {line}", self.name, cure)
 
-    def _result(self, device: "AdbDevice", name: str) -> str:
+    def _wait(self, device: "AdbDevice", name: str) -> str:
         """Wait for the result, as long as there is progress; the text of its file."""
         from adbutils import AdbError
 
@@ -181,6 +145,7 @@ class AdbRunner:
                 time.sleep(POLL_S)
             if now != last:
                 last, moved = now, time.monotonic()
+                self._tell(now)
             if time.monotonic() - moved > self.silence_s:
                 what = f"no progress for {self.silence_s:g} s"
                 raise MachineError(what, self.name, "keep the screen on, or take fewer rows")
@@ -194,25 +159,42 @@ class AdbRunner:
             places = [f"{FILES}/bundles/{name}", f"{FILES}/results/{name}"]
             device.shell(f"rm -rf {places[0]} {places[1]}.json {places[1]}.progress")
 
-    def _answers(self, result: str, sha256: str) -> Iterator[Answer]:
-        found = read_answer(result, self.name)
-        if found.get("bundle") != sha256:
+    def _tell(self, progress: str) -> None:
+        if self.told is None:
+            return
+        with suppress(ValueError, TypeError, KeyError):  # caught half-written, or of another app
+            line = json.loads(progress)
+            self.told(str(line["phase"]), int(line["percent"]))
+
+    def _read(self, text: str, sha256: str) -> PhoneResult:
+        try:
+            result = PhoneResult.model_validate_json(text)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"])) or "not JSON"
+            raise MachineError(
+                f"not a result of this edgebert's app: {where}: {first['msg']}",
+                self.name,
+                "install the app of this edgebert's android_demo/ with --apk",
+            ) from error
+        if result.error is not None:  # then it may not have read the bundle at all
+            raise failure(result.code or 1, result.error, self.name)
+        if result.bundle != sha256:
             raise InputError(
                 "the result is of another bundle than the one that was sent",
                 self.name,
                 "run it again; if it stays, install the newest android_demo/",
             )
-        if "error" in found:
-            code = found.get("code")
-            raise failure(code if isinstance(code, int) else 1, str(found["error"]), self.name)
-        answers = found.get("answers")
-        if not isinstance(answers, list):
-            raise MachineError("the result has no answers", self.name, "install the newest app")
-        yield from (read_answer(json.dumps(answer), self.name) for answer in answers)
+        return result
 
 
-def adb_runner(name: str) -> AdbRunner:
-    """The runner `adb` or `adb:SERIAL`.
+def _has_tokens(rows: Path) -> bool:
+    with rows.open(encoding="utf-8") as lines:
+        return any("tokens" in json.loads(line) for line in lines)
+
+
+def adb_runner(name: str, apk: Path | None = None) -> AdbRunner:
+    """The runner `adb` or `adb:SERIAL`, with the app to install there.
 
     Raises:
         InputError: not of that form.
@@ -220,4 +202,4 @@ def adb_runner(name: str) -> AdbRunner:
     kind, colon, serial = name.partition(":")
     if kind != "adb" or (colon and not serial):
         raise InputError(f"cannot read '{name}'", "--on", "write adb or adb:SERIAL")
-    return AdbRunner(name, serial or None)
+    return AdbRunner(name, serial or None, apk=apk)

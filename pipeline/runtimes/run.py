@@ -425,6 +425,11 @@ def check(bundle: Path, classifier: Classifier) -> dict[str, Any]:
     max_abs, count = 0.0, 0
     for row in read_lines(bundle / "golden.jsonl"):
         count += 1
+        if classifier.max_length < row["max_length"]:
+            faults.append(
+                f"texts are cut to {classifier.max_length} tokens, not {row['max_length']}"
+            )
+            break
         name = f"row {count} ({row['text'][:40]!r})"
         encoded = encode(classifier.tokenizer, row["text"], row["text_pair"], row["max_length"])
         if (encoded.ids, encoded.type_ids) != (row["ids"], row["type_ids"]):
@@ -441,8 +446,10 @@ def check(bundle: Path, classifier: Classifier) -> dict[str, Any]:
         if manifest["task"] != "regression" and names != row["labels"]:
             faults.append(f"{name}: the labels are not in the order of the model's ids")
         max_abs = max(max_abs, difference)
+    if not count:
+        faults.append("golden.jsonl has no rows")
     return {
-        "passed": count > 0 and not faults,
+        "passed": not faults,
         "format": classifier.format,
         "runtime": classifier.session.runtime,
         "rows": count,

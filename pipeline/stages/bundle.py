@@ -29,6 +29,7 @@ from edgebert.pipeline.drift import DriftReport, Gate, Trial
 from edgebert.pipeline.folders import replace_folder
 from edgebert.pipeline.layers import LayerReport
 from edgebert.pipeline.machines import MachineDrift
+from edgebert.pipeline.phone_result import PhoneResult
 from edgebert.pipeline.runners.runner import RUN_PY
 from edgebert.pipeline.stages.golden import golden_tolerance, read_golden
 from edgebert.pipeline.stages.measure import Measurement
@@ -55,6 +56,7 @@ class BundleInputs:
         layers: where the drift of each arises.
         times_s: seconds that each stage took; 0 and a little where its result was kept.
         machines: how far other machines are from the one that built.
+        phones: what the demo app measured.
         original: the checkpoint as it was loaded, which drift is measured against.
         attributions: of model and data.
         command: how to build it again.
@@ -77,6 +79,7 @@ class BundleInputs:
     layers: tuple[LayerReport, ...] = ()
     times_s: Mapping[str, float] = field(default_factory=dict)
     machines: tuple[MachineDrift, ...] = ()
+    phones: tuple[PhoneResult, ...] = ()
     original: Checkpoint | None = None
     attributions: tuple[Attribution, ...] = ()
     command: str = ""

@@ -10,6 +10,9 @@ from typing import Any
 from edgebert.pipeline.artifact import Checkpoint, Model
 from edgebert.targets.errors import InputError
 
+# Rows of a signature that are compared with PyTorch: whole, padded by a third, one token.
+CHECKED_ROWS = 3
+
 
 @dataclass(frozen=True)
 class ExportLitert:
@@ -30,21 +33,31 @@ class ExportLitert:
         Raises:
             InputError: the model needs an operator that the runtime lacks, or has in an older
                 version only.
+            EdgebertError: the file does not compute what the checkpoint does.
         """
         from edgebert.pipeline.runtimes.tflite_file import TfliteFile
         from edgebert.pipeline.runtimes.tflite_rewrite import tidy, write_tflite
-        from edgebert.pipeline.stages.wrapper import load_export_module
+        from edgebert.pipeline.stages import conformance
+        from edgebert.pipeline.stages.load import load_model
+        from edgebert.pipeline.stages.wrapper import export_module
 
         lengths = usable_lengths(self.lengths, checkpoint)
         out.mkdir(parents=True, exist_ok=True)
         file = out / "model.tflite"
-        module = load_export_module(checkpoint, lengths)
+        model = load_model(checkpoint)
+        samples = [
+            conformance.sample_inputs(checkpoint, CHECKED_ROWS, length) for length in lengths
+        ]
+        expected = [conformance.torch_logits(model, inputs) for inputs in samples]
+        module = export_module(model, checkpoint.family, lengths)
         with opaque_inputs(module):
             convert([module] * len(lengths), checkpoint, lengths, file)
         tflite = TfliteFile(file)
         tidy(tflite.model)
         write_tflite(tflite.model, file)
         check_operators(tflite.operators, self.max_op_versions, str(file))
+        for inputs, logits in zip(samples, expected, strict=True):
+            conformance.check_tflite(file, inputs, logits)
         return Model.write_info(out, tflite.info("fp32", checkpoint.max_length))
 
 

@@ -10,21 +10,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnx
-import onnxruntime
 import torch
 
 from edgebert.pipeline.artifact import Checkpoint, Model
 from edgebert.pipeline.runtimes.onnx_file import describe
 from edgebert.pipeline.stages import onnx_graph, onnx_loop
+from edgebert.pipeline.stages.conformance import check_onnx, sample_inputs, torch_logits
 from edgebert.pipeline.stages.load import load_model
 from edgebert.pipeline.stages.padding import padding_as_first_token
 from edgebert.pipeline.stages.wrapper import ExportModule, export_module
 from edgebert.targets.errors import EdgebertError, InputError
 
 EXPORTER_OPSETS = (18, 20)  # oldest the exporter writes; newest that gains anything (Gelu)
-TOLERANCE = 1e-4  # largest difference of a logit, relative to the largest logit
 
 
 @dataclass(frozen=True)
@@ -49,8 +47,7 @@ class ExportOnnx:
         out.mkdir(parents=True, exist_ok=True)
         model = load_model(checkpoint)
         check_inputs = sample_inputs(checkpoint, batch=4, length=min(24, checkpoint.max_length))
-        with torch.no_grad():
-            expected = model(**check_inputs).logits.numpy()
+        expected = torch_logits(model, check_inputs)
         parameters = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
         module = export_module(model, checkpoint.family)
         with tempfile.TemporaryDirectory(dir=out) as work:
@@ -69,7 +66,7 @@ class ExportOnnx:
         onnx.checker.check_model(str(file), full_check=True)
         exported = describe(out, "fp32", checkpoint.max_length)
         _check_shapes(exported.info.inputs)
-        _check_logits(file, check_inputs, expected)
+        check_onnx(file, check_inputs, expected)
         return exported
 
     @property
@@ -96,27 +93,6 @@ class ExportOnnx:
             )
         graph.ir_version = needed_ir
         return graph
-
-
-def sample_inputs(
-    checkpoint: Checkpoint, batch: int, length: int, seed: int = 0
-) -> dict[str, torch.Tensor]:
-    """Random ids with every kind of padding: none, a third, all but one, all; [batch, seq]."""
-    generator = torch.Generator().manual_seed(seed)
-    vocabulary = int(checkpoint.config.vocab_size)
-    ids = torch.randint(0, vocabulary, (batch, length), generator=generator)
-    mask = torch.ones(batch, length, dtype=torch.long)
-    for row, padding in enumerate([0, length // 3, length - 1, length] * (batch // 4 + 1)):
-        if row < batch and padding:
-            at = slice(0, padding) if checkpoint.family.pads_left else slice(length - padding, None)
-            mask[row, at] = 0
-    pad = int(checkpoint.config.pad_token_id or 0)
-    ids = torch.where(ids == pad, (pad + 1) % vocabulary, ids)
-    inputs = {"input_ids": torch.where(mask == 1, ids, pad), "attention_mask": mask}
-    if checkpoint.has_token_type_ids:
-        second = (torch.arange(length) >= length // 2).long()
-        inputs["token_type_ids"] = second * mask
-    return inputs
 
 
 def _trace(module: ExportModule, checkpoint: Checkpoint, opset: int, file: Path) -> None:
@@ -163,20 +139,3 @@ def _check_shapes(inputs: Any) -> None:
     if len(shapes) != 1 or not all(isinstance(dim, str) for dim in next(iter(shapes))):
         listed = ", ".join(f"{spec.name} {list(spec.shape)}" for spec in inputs)
         raise EdgebertError(f"the exported inputs do not share one dynamic shape: {listed}")
-
-
-def _check_logits(file: Path, inputs: dict[str, torch.Tensor], expected: Any) -> None:
-    """Run the file on padded rows and compare with PyTorch; NaN agrees with NaN."""
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
-    feeds = {name: tensor.numpy() for name, tensor in inputs.items()}
-    actual = session.run(["logits"], feeds)[0]
-    limit = TOLERANCE * max(1.0, float(np.nanmax(np.abs(expected))))
-    if not np.allclose(actual, expected, rtol=0, atol=limit, equal_nan=True):
-        worst = float(np.nanmax(np.abs(actual - expected)))
-        raise EdgebertError(
-            f"the exported graph differs from PyTorch by {worst:.1e} (limit {limit:.0e})",
-            str(file),
-            "this is a fault of the export: please report it with the model's config.json",
-        )

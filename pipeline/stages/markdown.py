@@ -44,6 +44,14 @@ def render_markdown(report: Report) -> str:
                 "" if drift.agreement is None else f"{100 * drift.agreement:.2f} %",
             ]
         lines.append(f"| {' | '.join([*cells, *[''] * (9 - len(cells))])} |")
+    runs = [run for phone in report.phones for run in phone.runs]
+    if runs:
+        lines += ["", "**Measured on phones:**", ""]
+        lines += [
+            f"- {_cell(run.file)}: p50 {run.p50_ms:.2f} ms on {_cell(run.machine)}, "
+            f"threads {run.threads}, {run.tokens} tokens"
+            for run in runs
+        ]
     for format, drift in report.drift.items():
         if drift.losses:
             lines += ["", f"**{format}, more than chance explains:**", ""]

@@ -23,10 +23,12 @@ class Measurement(BaseModel):
         first_run_ms: the first inference.
         p50_ms, p90_ms, p99_ms: latency of the measured runs.
         bare_mb: resident memory with the runtime started (onnxruntime on a model of one operator)
-            and no model of ours, in MB (1e6 bytes).
-        peak_mb: highest resident memory.
+            and no model of ours, in MB (1e6 bytes); None where the device does not tell.
+        peak_mb: highest resident memory, likewise.
         fp32_p50_ms: latency of the fp32 file, measured in turns with this one; None without one.
         emulated: True where an emulator ran it, whose times say nothing of the device.
+        golden_rows, golden_max_abs: golden texts that a phone ran before it was measured, and its
+            largest difference of a logit from what they are to give.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -44,25 +46,39 @@ class Measurement(BaseModel):
     p50_ms: float
     p90_ms: float
     p99_ms: float
-    bare_mb: float
-    peak_mb: float
+    bare_mb: float | None
+    peak_mb: float | None
     fp32_p50_ms: float | None = None
     emulated: bool = False
+    golden_rows: int | None = None
+    golden_max_abs: float | None = None
 
     def text(self) -> str:
         """For people."""
         return (
             f"{self.file:<13} {self.tokens} tokens, threads {self.threads}: "
             f"p50 {self.p50_ms:.2f} ms, p90 {self.p90_ms:.2f} ms, p99 {self.p99_ms:.2f} ms, "
-            f"load {self.load_ms:.0f} ms, {self.memory_mb:.1f} MB above the runtime\n"
-            f"{'':<13} {self.runtime} on {self.machine}"
+            f"load {self.load_ms:.0f} ms"
+            + (f", {self.memory_mb:.1f} MB above the runtime" if self.memory_mb is not None else "")
+            + f"\n{'':<13} {self.runtime} on {self.machine}"
             + f" ({self.runner})" * (self.runner != "local")
             + "; the times are the emulator's, not the device's" * self.emulated
+            + (f"\n{'':<13} {self.drift_text}" if self.golden_rows else "")
         )
 
     @property
-    def memory_mb(self) -> float:
-        """Peak memory above the bare runtime."""
+    def drift_text(self) -> str:
+        """How far a phone is from the golden texts."""
+        return (
+            f"{self.golden_rows} golden texts passed there, "
+            f"largest difference of a logit {self.golden_max_abs:.3g}"
+        )
+
+    @property
+    def memory_mb(self) -> float | None:
+        """Peak memory above the bare runtime; None where the device does not tell."""
+        if self.peak_mb is None or self.bare_mb is None:
+            return None
         return max(0.0, self.peak_mb - self.bare_mb)
 
     @property

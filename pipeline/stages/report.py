@@ -11,6 +11,7 @@ from edgebert.pipeline.bundle import Manifest
 from edgebert.pipeline.drift import DriftReport, Gate, Trial
 from edgebert.pipeline.layers import LayerReport
 from edgebert.pipeline.machines import MachineDrift
+from edgebert.pipeline.phone_result import PhoneResult
 from edgebert.pipeline.processor import processor_flags
 from edgebert.pipeline.recipe import Recipe
 from edgebert.pipeline.runtimes.run import machine
@@ -52,6 +53,7 @@ class Report(BaseModel):
         gates, drift, trials, measurements, layers, notes, machines: as the build found them.
         times_s: seconds that each stage took.
         command: how to build it again.
+        phones: what the app found out on each, also after the build.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -72,6 +74,7 @@ class Report(BaseModel):
     notes: tuple[str, ...]
     command: str
     machines: tuple[MachineDrift, ...] = ()
+    phones: tuple[PhoneResult, ...] = ()
 
     @property
     def has_texts(self) -> bool:
@@ -111,6 +114,7 @@ def build_report(inputs: "BundleInputs", manifest: Manifest) -> Report:
         notes=(*inputs.notes, *_findings(inputs.measurements)),
         command=inputs.command,
         machines=inputs.machines,
+        phones=inputs.phones,
     )
     return report if report.has_texts else report.without_texts()
 

@@ -19,6 +19,7 @@ from edgebert.pipeline.drift import DriftReport
 from edgebert.pipeline.runtimes import run
 from edgebert.pipeline.runtimes.run import Encoded
 from edgebert.pipeline.stages.reference import ReferenceLogits, encode_rows, pick_logits
+from edgebert.pipeline.stages.token_checks import special_note, unknown_note
 from edgebert.pipeline.stages.workers import core_count, share_out
 from edgebert.targets.errors import InputError, MachineError
 
@@ -105,13 +106,14 @@ class Validate:
         truncated = sum(tokens.truncated for tokens in encoded)
         cut = f"{truncated} of {len(chosen)} rows are longer than the {max_length} tokens that the "
         notes = (f"{cut}file takes, and were cut",) if truncated else ()
+        odd = (unknown_note(tokenizer, encoded), special_note(tokenizer, encoded))
         conditions = Conditions(
             split=reference.split,
             runtime=outputs.runtime,
             machine=outputs.machine,
             padding=outputs.padding,
             truncated=truncated,
-            notes=(*data.notes, *notes),
+            notes=(*data.notes, *notes, *filter(None, odd)),
             tokens={index: len(tokens.ids) for index, tokens in zip(chosen, encoded, strict=True)},
         )
         return compute_drift(
