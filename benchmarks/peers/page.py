@@ -60,7 +60,7 @@ COLUMNS = (
     Column("MB", lambda entry: entry.size_mb, ".2f", equal=0.01),
     Column("memory, MB", lambda entry: entry.memory_mb, ".1f", equal=0.05),
     Column("load, ms", lambda entry: entry.load_ms, ".0f", equal=0.1),
-    Column("speed", lambda entry: entry.speed, ".2f", higher=True, equal=0.05),
+    Column("speed", lambda entry: entry.speed, ".2f", higher=True, equal=0.1),
     Column("cosine", lambda entry: entry.cosine_mean, ".5f", higher=True, within=1e-4),
     Column("lowest", lambda entry: entry.cosine_min, ".4f", higher=True, within=1e-3),
     Column("accuracy", lambda entry: entry.accuracy, ".3f", higher=True, within=0.0151),
