@@ -18,7 +18,7 @@ from edgebert.pipeline.layer_runs import run_layers
 from edgebert.pipeline.planning import Plan
 from edgebert.pipeline.progress import Progress
 from edgebert.pipeline.scheme_choice import SchemeChoice
-from edgebert.pipeline.schemes import find_scheme
+from edgebert.pipeline.schemes import MIXED, find_scheme
 from edgebert.pipeline.stage_runs import StageRuns
 from edgebert.pipeline.stages.measure import Measurement
 from edgebert.pipeline.stages.report import read_report
@@ -81,7 +81,8 @@ class Build:
                 )
             if plan.data is not None:
                 drift[format] = self.drift(checkpoint, model, "test")
-                layers.append(run_layers(plan.data, self.runs, checkpoint, exported, model))
+                readable = self.written_out(checkpoint, model, tried, exported, calibration)
+                layers.append(run_layers(plan.data, self.runs, checkpoint, exported, readable))
             measurement = self.measure(model, exported)
             measurements.append(measurement)
             gates += judge(
@@ -217,6 +218,32 @@ class Build:
             lambda out: stage(checkpoint, exported, rows, out),
         )
         return Model(folder)
+
+    def written_out(
+        self,
+        checkpoint: Checkpoint,
+        model: Model,
+        trials: Sequence[Trial],
+        exported: Model,
+        calibration: Sequence[TokenRow],
+    ) -> Model:
+        """The model file with every depth written out: inside a WHILE nothing can be read."""
+        if "WHILE" not in model.info.operators:
+            return model
+        kept = next(trial for trial in trials if trial.kept)
+        scheme = find_scheme(kept.scheme.removesuffix(MIXED), "tflite")
+        rows = tuple(calibration) if scheme.calibrated else ()
+        stage = self.plan.litert_quantizer(scheme)
+        stage = replace(stage, fp32_layers=kept.fp32_layers, rolled=False)
+        inputs = [checkpoint.sha256, exported.sha256, repr(rows)]
+        return Model(
+            self.stage(
+                f"write {kept.scheme} out",
+                stage,
+                inputs,
+                lambda out: stage(checkpoint, exported, rows, out),
+            )
+        )
 
     def drift(self, checkpoint: Checkpoint, model: Model, split: Split) -> DriftReport:
         """The drift of a model file on a split, against the fp32 checkpoint as it was loaded."""

@@ -216,6 +216,10 @@ class Plan:
 
             assert self.target.onnx is not None
             return QuantizeOnnx(scheme, self.target.onnx.max_opset, self.target.onnx.max_ir_version)
+        return self.litert_quantizer(scheme)
+
+    def litert_quantizer(self, scheme: Scheme) -> "QuantizeLitert":
+        """The stage that quantizes TFLite."""
         from edgebert.pipeline.stages.quantize_litert import QuantizeLitert
 
         assert self.target.tflite is not None

@@ -22,7 +22,7 @@ COMMANDS = tuple(main.commands)
 OPTIONS = {
     "distill": "--teacher --student --data --out --json",
     "build": "--model --target --data --recipe --out --max-drop --max-size --max-latency --format "
-    "--set --dry-run --no-cache --no-validate --allow-pickle --init --json",
+    "--set --dry-run --no-cache --no-validate --init --json",
     "validate": "--data --on --max-drop --json",
     "measure": "--on --threads --runs --import --apk --json",
     "predict": "--format --json",

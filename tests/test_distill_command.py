@@ -21,6 +21,7 @@ import edgebert.pipeline
 from edgebert.calibration.dataset import Row
 from edgebert.pipeline.artifact import Checkpoint
 from edgebert.pipeline.distill_request import RECORD, DistillRequest
+from edgebert.pipeline.progress import Progress
 from edgebert.pipeline.stages.load import load_model
 from edgebert.targets.errors import InputError
 
@@ -118,7 +119,7 @@ def test_a_killed_run_resumes_and_ends_with_the_same_weights(
         stderr=subprocess.DEVNULL,
     )
     deadline = time.monotonic() + 120
-    while not list(cache.glob("distill/*/checkpoint-*/trainer_state.json")):
+    while not list(cache.glob("training/*/checkpoint-*/trainer_state.json")):
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.005)
     process.send_signal(signal.SIGKILL)
@@ -130,7 +131,7 @@ def test_a_killed_run_resumes_and_ends_with_the_same_weights(
     options = ("batch_size=8", "save_steps=15", "epochs=8.0", "seed=3")
     resumed = request(tmp_path, teacher, student="albert-like", overrides=options)
     steps: list[int] = []
-    monkeypatch.setattr("edgebert.pipeline.distillation._training", recording(steps))
+    monkeypatch.setattr(Progress, "training", recording(steps))
     edgebert.pipeline.distill(resumed)
     assert steps[0] > 15  # it did not begin anew
     monkeypatch.setenv("EDGEBERT_CACHE", str(tmp_path / "other"))

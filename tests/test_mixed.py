@@ -24,6 +24,7 @@ from edgebert.pipeline.scheme_choice import fewest, match_layers
 from edgebert.pipeline.schemes import SchemeError, find_scheme
 from edgebert.pipeline.stages.export_litert import ExportLitert
 from edgebert.pipeline.stages.export_onnx import ExportOnnx
+from edgebert.pipeline.stages.onnx_loop import unroll
 from edgebert.pipeline.stages.onnx_mixed import mix, onnx_layers
 from edgebert.pipeline.stages.onnx_weights import gemm_to_matmul
 from edgebert.pipeline.stages.quantize_litert import QuantizeLitert
@@ -109,7 +110,7 @@ def test_a_shared_layer_left_in_fp32_is_stored_once(
     stage = QuantizeOnnx(find_scheme(name, "onnx"), fp32_layers=(SHARED,))
     model = stage(albert, onnx_model, rows(), tmp_path)
     assert model.info.scheme == f"{name}_mixed"
-    proto = onnx_file.load_proto(model.file)
+    proto = unroll(onnx_file.load_proto(model.file))
     left = onnx_file.float_matrices(proto)
     assert [(layer_name(tensor.name), tensor.elements) for tensor in left] == [(SHARED, 128 * 256)]
     assert onnx_file.duplicates(proto, larger_than=1000) == ()
@@ -183,7 +184,7 @@ def test_layers_of_a_file_have_the_names_of_the_checkpoint(
 ) -> None:
     scheme = find_scheme("dynamic_wi8c_afp32", "onnx")
     found = {layer.name for layer in QuantizeOnnx(scheme).layers(albert, onnx_model)}
-    proto = onnx_file.load_proto(onnx_model.file)
+    proto = unroll(onnx_file.load_proto(onnx_model.file))
     gemm_to_matmul(proto)
     assert found == {layer.name for layer in onnx_layers(proto)}
     assert {SHARED, "classifier", "albert.embeddings.word_embeddings"} <= found

@@ -18,7 +18,7 @@ from edgebert.calibration.sample import spread
 from edgebert.pipeline.artifact import Checkpoint, ModelFile
 from edgebert.pipeline.layers import EQUAL_DB, LayerDrift, LayerReport, with_added
 from edgebert.pipeline.runtimes.run import Encoded
-from edgebert.pipeline.schemes import find_scheme
+from edgebert.pipeline.schemes import MIXED, find_scheme
 from edgebert.pipeline.stages.reference import encode_rows
 from edgebert.targets.errors import InputError
 
@@ -84,7 +84,7 @@ class MeasureLayers:
         # A static TFLite file is converted anew: a name says nothing of the fp32 file's there.
         renamed = (
             model.info.format == "tflite"
-            and find_scheme(model.info.scheme, "tflite").tool == "nncf"
+            and find_scheme(model.info.scheme.removesuffix(MIXED), "tflite").tool == "nncf"
         )
         tensors = _find(reader, encoded, truth, [[] for _ in names] if renamed else names)
         sums = [_Sums() for _ in names]

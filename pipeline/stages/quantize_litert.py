@@ -27,11 +27,14 @@ class QuantizeLitert:
         scheme: what to do.
         max_op_versions: newest version of an operator that the runtime has, where it is limited.
         fp32_layers: names of the layers that are left in fp32.
+        rolled: whether layers that share their weights become one WHILE; written out, what each
+            depth computes can be read.
     """
 
     scheme: Scheme
     max_op_versions: Mapping[str, int] = field(default_factory=dict)
     fp32_layers: tuple[str, ...] = ()
+    rolled: bool = True
 
     @property
     def mixable(self) -> bool:
@@ -91,7 +94,7 @@ class QuantizeLitert:
         store_in_int8(tflite.model, kept)
         merge_rounding_twins(tflite.model)
         tidy(tflite.model)
-        if roll(tflite.model):
+        if self.rolled and roll(tflite.model):
             tidy(tflite.model)  # the new subgraphs' names and counters
         correct_versions(tflite.model)
         write_tflite(tflite.model, file)
