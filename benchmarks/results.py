@@ -146,7 +146,13 @@ def make(data: str, encoder: Path) -> None:
 
 def rows(data: str) -> list[str]:
     """The table's rows of one data set."""
-    made = [each for each in variants(data) if bundle_folder(data, each, "uncompressed").exists()]
+    made = [
+        each
+        for each in variants(data)
+        if all(
+            bundle_folder(data, each, recipe).exists() for recipe in ("balanced", "uncompressed")
+        )
+    ]
     fp32 = Bundle.open(bundle_folder(data, made[0], "uncompressed"))
     best = read_report(fp32.path).drift["onnx"].metrics[0].reference
     found = []
@@ -192,7 +198,7 @@ def write_page() -> None:
         lines += [
             f"- {variant.name}: `{variant.made_by}`"
             for variant in variants(data)
-            if not variant.overrides
+            if not variant.overrides and bundle_folder(data, variant, "uncompressed").exists()
         ]
         lines += [
             "",
