@@ -160,13 +160,10 @@ class Plan:
     def text(self) -> str:
         """For people: what would be done, a line a step."""
         data = self.data
-        rows = (
-            "none: built without proof"
-            if data is None
-            else (
-                f"{data.name}: {len(data.train)} train, {len(data.dev)} dev, {len(data.test)} test"
-            )
-        )
+        rows = "none: built without proof"
+        if data is not None:
+            sizes = f"{len(data.train)} train, {len(data.dev)} dev, {len(data.test)} test"
+            rows = f"{data.name}: {sizes}"
         lines = [
             f"model    {self.source.name}",
             f"target   {self.target.name}: {self.target.description}",
@@ -178,11 +175,9 @@ class Plan:
         ]
         if self.recipe.distill is not None:
             lines.append(f"distill  into {self.recipe.distill.student}")
-        kept = self.recipe.prune.model_dump(exclude_defaults=True)
+        kept = self.recipe.prune.model_dump(exclude_defaults=True).items()
         if kept:
-            lines.append(
-                f"prune    keep {', '.join(f'{name} {size}' for name, size in kept.items())}"
-            )
+            lines.append(f"prune    keep {', '.join(f'{name} {size}' for name, size in kept)}")
         if self.recipe.recover is not None:
             lines.append(f"recover  {self.recipe.recover.epochs:g} epochs")
         if self.recipe.quantize_aware is not None:
