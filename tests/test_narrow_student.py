@@ -95,8 +95,9 @@ def test_only_a_bert_that_is_wide_enough_is_cut(
 ) -> None:
     model = load_model(teacher)
     wide = load_model(tiny_checkpoint("bert", tmp_path / "w", LABELS, hidden_size=64))
-    assert can_narrow(teacher, model, model)
-    assert not can_narrow(teacher, model, wide)
+    assert can_narrow(teacher, model, model, UNSEEN * 2)
+    assert not can_narrow(teacher, model, model, UNSEEN[:60])
+    assert not can_narrow(teacher, model, wide, UNSEEN * 9)
     for other in ("roberta", "albert", "modernbert", "xlnet", "distilbert"):
         found = tiny_checkpoint(other, tmp_path / other, LABELS)
-        assert not can_narrow(found, load_model(found), model)
+        assert not can_narrow(found, load_model(found), model, UNSEEN * 2)

@@ -24,6 +24,7 @@ from edgebert.pipeline.artifact import Checkpoint, dotted
 from edgebert.pipeline.stages.layer_maps import resolve_layer_map
 from edgebert.pipeline.training_settings import Pair
 
+TEXTS_PER_DIMENSION = 2  # fewer, and what the head reads is fitted to the sample alone
 SAMPLE = 1500  # texts: as many first tokens, for a few hundred unknowns
 _RIDGE = 1e-4  # of the mean square of the inputs
 _MODULES = (
@@ -43,8 +44,8 @@ _LAYER_MODULES = (
 )
 
 
-def can_narrow(teacher: Checkpoint, source: Any, student: Any) -> bool:
-    """True where the teacher is laid out as a BERT that is as wide as the student, or wider."""
+def can_narrow(teacher: Checkpoint, source: Any, student: Any, texts: Sequence[str]) -> bool:
+    """True where the teacher is a BERT as wide as the student, and there are texts enough."""
     encoder = getattr(source, source.base_model_prefix)
     has = {name for name, _ in encoder.named_modules()}
     layers: Any = dotted(source, teacher.family.layer_path)
@@ -52,7 +53,8 @@ def can_narrow(teacher: Checkpoint, source: Any, student: Any) -> bool:
     old, new = source.config, student.config
     sizes = ("hidden_size", "intermediate_size", "num_hidden_layers")
     return (
-        set(_MODULES) <= has
+        len(texts) >= TEXTS_PER_DIMENSION * new.hidden_size
+        and set(_MODULES) <= has
         and set(_LAYER_MODULES) <= inside
         and not teacher.family.positions_after_padding
         and isinstance(getattr(source, "classifier", None), nn.Linear)

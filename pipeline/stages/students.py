@@ -90,7 +90,7 @@ def distilbert_like(teacher: Checkpoint, out: Path, texts: Sequence[str] = ()) -
     config.num_hidden_layers = len(picked)
     model = _build(config, teacher.path)
     source = load_model(teacher)
-    if texts and can_narrow(teacher, source, model):
+    if can_narrow(teacher, source, model, texts):
         pairs = [(ours, theirs + 1) for ours, theirs in enumerate(picked, start=1)]
         narrow(teacher, source, model, texts, pairs)
     else:
@@ -127,7 +127,7 @@ def tinybert(
     )
     model = _build(config, teacher.path)
     source = load_model(teacher)
-    if texts and can_narrow(teacher, source, model):
+    if can_narrow(teacher, source, model, texts):
         narrow(teacher, source, model, texts)
     else:
         words: Any = dotted(source, teacher.family.embedding_path)
@@ -161,7 +161,7 @@ def from_configuration(
         raise _malformed(error, file) from error
     model = _build(config, file)
     source = load_model(teacher)
-    if isinstance(config, BertConfig) and texts and can_narrow(teacher, source, model):
+    if isinstance(config, BertConfig) and can_narrow(teacher, source, model, texts):
         narrow(teacher, source, model, texts)
     elif type(config) is type(teacher.config):
         pairs = resolve_layer_map(
