@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from edgebert.calibration import Split
 from edgebert.calibration.labels import match_labels
@@ -24,6 +25,10 @@ from edgebert.pipeline.stages.measure import Measurement
 from edgebert.pipeline.stages.report import read_report
 from edgebert.targets import Format
 from edgebert.targets.errors import InputError
+
+if TYPE_CHECKING:
+    from edgebert.pipeline.stages.quantize_litert import QuantizeLitert
+    from edgebert.pipeline.stages.quantize_onnx import QuantizeOnnx
 
 
 def run_build(plan: Plan, cache: Cache, progress: Progress) -> BuildResult:
@@ -208,16 +213,14 @@ class Build:
         scheme = find_scheme(name, format)
         if scheme.tool == "none":
             return exported
-        rows = tuple(calibration) if scheme.calibrated else ()
         stage = replace(self.plan.quantizer(format, scheme), fp32_layers=fp32_layers)
-        inputs = [checkpoint.sha256, exported.sha256, repr(rows)]
-        folder = self.stage(
+        return self._quantized(
             f"quantize {format} {name}" + (f", {len(fp32_layers)} in fp32" if fp32_layers else ""),
             stage,
-            inputs,
-            lambda out: stage(checkpoint, exported, rows, out),
+            checkpoint,
+            exported,
+            calibration,
         )
-        return Model(folder)
 
     def written_out(
         self,
@@ -232,17 +235,23 @@ class Build:
             return model
         kept = next(trial for trial in trials if trial.kept)
         scheme = find_scheme(kept.scheme.removesuffix(MIXED), "tflite")
-        rows = tuple(calibration) if scheme.calibrated else ()
         stage = self.plan.litert_quantizer(scheme)
         stage = replace(stage, fp32_layers=kept.fp32_layers, rolled=False)
+        name = f"write {kept.scheme} out"
+        return self._quantized(name, stage, checkpoint, exported, calibration)
+
+    def _quantized(
+        self,
+        name: str,
+        stage: "QuantizeOnnx | QuantizeLitert",
+        checkpoint: Checkpoint,
+        exported: Model,
+        calibration: Sequence[TokenRow],
+    ) -> Model:
+        rows = tuple(calibration) if stage.scheme.calibrated else ()
         inputs = [checkpoint.sha256, exported.sha256, repr(rows)]
         return Model(
-            self.stage(
-                f"write {kept.scheme} out",
-                stage,
-                inputs,
-                lambda out: stage(checkpoint, exported, rows, out),
-            )
+            self.stage(name, stage, inputs, lambda out: stage(checkpoint, exported, rows, out))
         )
 
     def drift(self, checkpoint: Checkpoint, model: Model, split: Split) -> DriftReport:
