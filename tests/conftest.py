@@ -5,7 +5,7 @@ import os
 import string
 import subprocess
 import sysconfig
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from adb_phone import AdbServer, Phone
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from torch import nn
@@ -307,3 +308,13 @@ def built(edgebert: Edgebert) -> tuple[Path, Done]:
     done = edgebert.build("--out", "built", "--max-drop", "0.2", "--json")
     assert done.returncode == 0, done.stderr
     return edgebert.folder / "built", done
+
+
+@pytest.fixture
+def phone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Phone]:
+    one = Phone(tmp_path / "sdcard")
+    with AdbServer(one) as server:
+        server.start()
+        monkeypatch.setenv("ANDROID_ADB_SERVER_PORT", str(server.server_address[1]))
+        yield one
+        server.shutdown()

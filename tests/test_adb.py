@@ -5,12 +5,11 @@ import shutil
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from adb_phone import AdbServer, Phone
+from adb_phone import Phone
 
 from edgebert.pipeline.bundle import Bundle
 from edgebert.pipeline.runners import Job, LostConnection, adb_device, find_runner
@@ -21,16 +20,6 @@ from edgebert.pipeline.stages.device_rows import run_on
 from edgebert.targets.errors import InputError, MachineError
 
 ROWS = [{"id": i, "text": "the film was good " * (1 + i % 3)} for i in range(4)]
-
-
-@pytest.fixture
-def phone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Phone]:
-    one = Phone(tmp_path / "sdcard")
-    with AdbServer(one) as server:
-        server.start()
-        monkeypatch.setenv("ANDROID_ADB_SERVER_PORT", str(server.server_address[1]))
-        yield one
-        server.shutdown()
 
 
 @pytest.fixture

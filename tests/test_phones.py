@@ -4,13 +4,12 @@ The phone is a stand-in (adb_phone.py); the imported files are what the app's ow
 """
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from adb_phone import SAMPLE, AdbServer, Phone
+from adb_phone import SAMPLE, Phone
 
 from edgebert import pipeline
 from edgebert.pipeline.bundle import MANIFEST, Bundle, describe_file
@@ -24,16 +23,6 @@ from edgebert.pipeline.stages.bundle import BundleInputs, write_bundle
 from edgebert.pipeline.stages.markdown import render_markdown
 from edgebert.pipeline.stages.report import read_report
 from edgebert.targets.errors import InputError, MachineError
-
-
-@pytest.fixture
-def phone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Phone]:
-    one = Phone(tmp_path / "sdcard")
-    with AdbServer(one) as server:
-        server.start()
-        monkeypatch.setenv("ANDROID_ADB_SERVER_PORT", str(server.server_address[1]))
-        yield one
-        server.shutdown()
 
 
 @pytest.fixture
