@@ -248,7 +248,7 @@ class Build:
         exported: Model,
         calibration: Sequence[TokenRow],
     ) -> Model:
-        rows = tuple(calibration) if stage.scheme.calibrated else ()
+        rows = tuple(calibration) if stage.scheme.uses_texts else ()
         inputs = [checkpoint.sha256, exported.sha256, repr(rows)]
         return Model(
             self.stage(name, stage, inputs, lambda out: stage(checkpoint, exported, rows, out))

@@ -162,7 +162,7 @@ class SchemeChoice:
         plan, scheme = self.build.plan, find_scheme(name, self.format)
         data = plan.data
         assert data is not None
-        rows = tuple(self.calibration) if scheme.calibrated else ()
+        rows = tuple(self.calibration) if scheme.uses_texts else ()
         settings = plan.recipe.quantize
         quantizer = plan.quantizer(self.format, scheme)
         stage = Sensitivity(quantizer, settings.sensitivity_rows, plan.recipe.validate_.seed)

@@ -53,6 +53,11 @@ class Scheme:
     block_size: int = 0
     per_token: bool = False
 
+    @property
+    def uses_texts(self) -> bool:
+        """Whether calibration texts change the result; random tokens do where none are needed."""
+        return self.calibrated or self.smoothing > 0
+
 
 ONNX = (
     Scheme("fp16", ("onnx",), "cast", 16, "half precision, finite on an all-padding row"),
@@ -72,6 +77,18 @@ ONNX = (
         8,
         "as dynamic_wi8c_afp32, with a scale a token: padding and batch change no answer",
         per_channel=True,
+        smoothing=0.6,
+        per_token=True,
+    ),
+    Scheme(
+        "dynamic_wi7c_afp32_token",
+        ("onnx",),
+        "onnxruntime",
+        8,
+        "as dynamic_wi8c_afp32_token in 7 of 8 bits, for x86 without VNNI",
+        per_channel=True,
+        reduce_range=True,
+        smoothing=0.6,
         per_token=True,
     ),
     Scheme(

@@ -42,6 +42,7 @@ SIZES = {
 }
 ONNX = (
     "dynamic_wi8c_afp32",
+    "dynamic_wi8c_afp32_token",
     "dynamic_wi8c_afp32_smooth",
     "static_wi8c_ai8",
     "static_wi8c_ai8_smooth",

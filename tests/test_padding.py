@@ -61,10 +61,11 @@ def test_it_did_before(
     assert worst(quantized(checkpoint, "dynamic_wi8c_afp32", tmp_path), 40, batch=False) > 1e-3
 
 
+@pytest.mark.parametrize("model_type", ["albert", "bert"])
 def test_with_a_scale_a_token_neighbors_change_nothing(
-    tiny_checkpoint: TinyCheckpoint, tmp_path: Path
+    model_type: str, tiny_checkpoint: TinyCheckpoint, tmp_path: Path
 ) -> None:
-    checkpoint = tiny_checkpoint("albert", tmp_path / "checkpoint", **SIZES)
+    checkpoint = tiny_checkpoint(model_type, tmp_path / "checkpoint", **SIZES)
     model = quantized(checkpoint, "dynamic_wi8c_afp32_token", tmp_path)
     assert worst(model, 40, batch=True) < 1e-5
     fp32 = Model(tmp_path / "fp32")

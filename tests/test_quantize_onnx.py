@@ -31,6 +31,7 @@ Array = npt.NDArray[np.float32]
 Exported = tuple[Checkpoint, Model]
 SHARING = (
     "dynamic_wi8c_afp32",
+    "dynamic_wi8c_afp32_token",
     "dynamic_wi8c_afp32_smooth",
     "static_wi8c_ai8_smooth",
     "weight_only_wi8",

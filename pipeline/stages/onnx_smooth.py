@@ -69,15 +69,19 @@ def channel_maxima(
     return maxima
 
 
-def smooth(proto: onnx.ModelProto, feeds: Iterable[Feed], strength: float) -> None:
-    """Smooth the inputs of every MatMul with a stored weight; in place.
+def smooth(
+    proto: onnx.ModelProto, feeds: Iterable[Feed], strength: float, producer: str = ""
+) -> None:
+    """Smooth the inputs of the MatMuls with a stored weight; in place.
 
     Args:
         proto: the fp32 graph.
         feeds: calibration inputs by name.
         strength: the paper's alpha, from 0 (weights stay) to 1 (activations become uniform).
+        producer: smooth only what operators of this type give, and what shares weights with it.
     """
-    groups = _groups(proto)
+    given = {node.output[0] for node in proto.graph.node if producer in ("", node.op_type)}
+    groups = [group for group in _groups(proto) if group.activations & given]
     names = [name for group in groups for name in group.activations]
     maxima = channel_maxima(proto, names, feeds)
     scaled: dict[str, str] = {}
@@ -104,7 +108,7 @@ def smooth(proto: onnx.ModelProto, feeds: Iterable[Feed], strength: float) -> No
             )
     nodes = []
     placed: Counter[str] = Counter()
-    readers = {node.output[0] for node in stored_matmuls(proto)}
+    readers = {n.output[0] for n in stored_matmuls(proto) if n.input[0] in nodes_by_input}
     for node in proto.graph.node:
         if node.output[0] in readers:
             x = node.input[0]

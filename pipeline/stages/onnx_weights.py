@@ -105,19 +105,27 @@ def gemm_to_matmul(proto: onnx.ModelProto) -> None:
     replace_nodes(proto, nodes)
 
 
-def quantize_symmetric(value: Array, axis: int) -> tuple[npt.NDArray[np.int8], Array]:
+def quantize_symmetric(
+    value: Array, axis: int, bits: int = 8
+) -> tuple[npt.NDArray[np.int8], Array]:
     """Symmetric int8 with one scale along `axis`: value = q * scale, |error| <= scale / 2.
+
+    Args:
+        value: what to quantize.
+        axis: the dimension that has a scale each.
+        bits: of the 8 that are used.
 
     Returns:
         q as `value`, and the scales with the other dimensions kept as 1.
     """
     others = tuple(index for index in range(value.ndim) if index != axis % value.ndim)
+    most = 2 ** (bits - 1) - 1
     largest = np.abs(value).max(axis=others, keepdims=True)
     # A constant stays exact whatever its scale, so an all-zero slice takes 1; below the smallest
     # normal number a quotient would lose its bits.
     tiny = np.finfo(np.float32).tiny
-    scale = np.where(largest / 127 > tiny, largest / 127, 1).astype(np.float32)
-    q = np.clip(np.rint(value / scale), -127, 127).astype(np.int8)
+    scale = np.where(largest / most > tiny, largest / most, 1).astype(np.float32)
+    q = np.clip(np.rint(value / scale), -most, most).astype(np.int8)
     return q, scale
 
 

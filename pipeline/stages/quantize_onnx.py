@@ -26,6 +26,7 @@ from edgebert.pipeline.stages.onnx_weights import (
     store_rest_int8,
     tidy,
 )
+from edgebert.pipeline.stages.random_rows import random_rows
 from edgebert.targets.errors import EdgebertError, InputError
 
 
@@ -58,7 +59,7 @@ class QuantizeOnnx:
         Args:
             checkpoint: the checkpoint that `fp32` was exported from.
             fp32: the exported model, constants folded.
-            calibration: tokenized rows of the train split, where the scheme is calibrated.
+            calibration: tokenized rows of the train split, where the scheme uses texts.
             out: the folder to write.
 
         Raises:
@@ -122,7 +123,8 @@ class QuantizeOnnx:
             )
         proto = onnx_loop.unroll(load_proto(fp32.file))
         names = [spec.name for spec in fp32.info.inputs]
-        feeds = [_feed(row, names) for row in calibration] if self.scheme.calibrated else []
+        rows = (calibration or random_rows(checkpoint)) if self.scheme.uses_texts else ()
+        feeds = [_feed(row, names) for row in rows]
         try:
             return self._apply(checkpoint, proto, feeds)
         except (EdgebertError, OSError, MemoryError):  # a full disk is no fault of the scheme
@@ -146,7 +148,8 @@ class QuantizeOnnx:
         if scheme.smoothing:
             from edgebert.pipeline.stages.onnx_smooth import smooth
 
-            smooth(proto, feeds, scheme.smoothing)
+            only = "LayerNormalization" if scheme.per_token else ""
+            smooth(proto, feeds, scheme.smoothing, only)
         fp32 = onnx.ModelProto()
         fp32.CopyFrom(proto)
         if scheme.block_size:
@@ -156,7 +159,7 @@ class QuantizeOnnx:
         elif scheme.per_token:
             from edgebert.pipeline.stages.onnx_tokens import quantize_tokens
 
-            quantize_tokens(proto)
+            quantize_tokens(proto, 7 if scheme.reduce_range else 8)
         elif scheme.tool == "onnxruntime":
             proto = _quantize_dynamic(proto, scheme)
         elif scheme.trained:
