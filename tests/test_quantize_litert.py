@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from ai_edge_litert import schema_py_generated as schema
+from safetensors.torch import load_file, save_file
 
 from edgebert.pipeline.artifact import Checkpoint, Model, TokenRow
 from edgebert.pipeline.runtimes.run import open_session
@@ -76,6 +77,29 @@ def test_scheme(name: str, bert: tuple[Checkpoint, Model], tmp_path: Path) -> No
     rows = token_rows(20, 24)
     expected = logits(fp32, rows)
     assert 0 < np.abs(logits(model, rows) - expected).max() < SCHEMES[name] * np.abs(expected).max()
+
+
+@pytest.mark.parametrize(
+    ("name", "limit"), [("weight_only_wi8c_afp32", 0.02), ("dynamic_wi8c_hr_afp32", 0.05)]
+)
+def test_the_table_of_token_types_stays_in_fp32(
+    name: str, limit: float, tiny_checkpoint: Any, tmp_path: Path
+) -> None:
+    """One large channel of it would cost every token as much as the word table's rounding."""
+    checkpoint = tiny_checkpoint("bert", tmp_path / "checkpoint", **BERT)
+    file = checkpoint.path / "model.safetensors"
+    weights = load_file(file)
+    table = next(value for key, value in weights.items() if "token_type_embeddings" in key)
+    table[:, 3] = 2.0  # the others are about 0.02
+    save_file(weights, file, {"format": "pt"})
+    fp32 = ExportLitert((24,))(checkpoint, tmp_path / "fp32")
+    model = QuantizeLitert(find_scheme(name, "tflite"))(checkpoint, fp32, (), tmp_path / name)
+    stored = {tensor.shape: tensor.dtype for tensor in TfliteFile(model.file).stored}
+    assert stored[(2, 64)] == "float32"
+    assert (stored[(400, 64)], stored[(200, 64)]) == ("int8", "int8")
+    rows = token_rows(20, 24)
+    expected = logits(fp32, rows)
+    assert np.abs(logits(model, rows) - expected).max() < limit * np.abs(expected).max()
 
 
 def test_old_runtimes_are_refused(bert: tuple[Checkpoint, Model], tmp_path: Path) -> None:
