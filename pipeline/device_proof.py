@@ -31,9 +31,8 @@ from edgebert.targets.errors import EdgebertError, MachineError
 OFFERS: dict[Format, tuple[str, ...]] = {
     "onnx": (
         "static_wi7c_ai8_smooth",
-        "dynamic_wi7c_afp32",
-        "dynamic_wi8_afp32",
-        "weight_only_wi8b128",
+        "dynamic_wi7c_afp32_token",
+        "weight_only_wi8b32",
     ),
     "tflite": ("static_wi8c_ai8", "dynamic_wi8c_hr_afp32", "weight_only_wi8c_afp32"),
 }

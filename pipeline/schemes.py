@@ -92,16 +92,6 @@ ONNX = (
         per_token=True,
     ),
     Scheme(
-        "dynamic_wi8c_afp32_smooth",
-        ("onnx",),
-        "onnxruntime",
-        8,
-        "as dynamic_wi8c_afp32, with ranges moved from the activations into the weights first",
-        calibrated=True,
-        per_channel=True,
-        smoothing=0.85,
-    ),
-    Scheme(
         "dynamic_wi7c_afp32",
         ("onnx",),
         "onnxruntime",
@@ -109,17 +99,6 @@ ONNX = (
         "as dynamic_wi8c_afp32 in 7 of 8 bits, for x86 without VNNI",
         per_channel=True,
         reduce_range=True,
-    ),
-    Scheme(
-        "dynamic_wi7c_afp32_smooth",
-        ("onnx",),
-        "onnxruntime",
-        8,
-        "as dynamic_wi8c_afp32_smooth in 7 of 8 bits, for x86 without VNNI",
-        calibrated=True,
-        per_channel=True,
-        reduce_range=True,
-        smoothing=0.85,
     ),
     Scheme(
         "static_wi8c_ai8",
@@ -171,27 +150,13 @@ ONNX = (
         reduce_range=True,
     ),
     Scheme(
-        "weight_only_wi8",
-        ("onnx",),
-        "nncf",
-        8,
-        "int8 weights with a scale a channel, widened at every run (small, not fast)",
-        per_channel=True,
-    ),
-    Scheme(
-        "weight_only_wi8b128",
-        ("onnx",),
-        "onnxruntime",
-        8,
-        "int8 weights with a scale for 128 inputs of a channel",
-        block_size=128,
-    ),
-    Scheme(
         "weight_only_wi8b32",
         ("onnx",),
         "onnxruntime",
         8,
         "int8 weights with a scale for 32 inputs of a channel",
+        # on x86, onnxruntime adds blocks of 128 up in another order in the last of an odd number
+        # of rows: later layers round to other integers, and padding changes an answer
         block_size=32,
     ),
     Scheme(

@@ -72,9 +72,9 @@ def test_without_train_texts_the_calibrated_candidates_are_left_out(
     )
     report = pipeline.build(request).report
     failed = {trial.scheme: trial.failure for trial in report.trials if trial.failure}
-    assert set(failed) == {"static_wi8c_ai8_smooth", "dynamic_wi8c_afp32_smooth"}
+    assert set(failed) == {"static_wi8c_ai8_smooth"}
     assert all("calibration texts" in failure for failure in failed.values())
-    assert [trial.scheme for trial in report.trials if trial.kept] == ["dynamic_wi8c_afp32"]
+    assert [trial.scheme for trial in report.trials if trial.kept] == ["dynamic_wi8c_afp32_token"]
     assert any("no calibrated scheme could be tried: no train split" in n for n in report.notes)
     only = dataclasses.replace(request, overrides=("quantize.scheme=static_wi8c_ai8",))
     with pytest.raises(InputError, match="no train split"):
@@ -85,7 +85,7 @@ def test_all_candidates_can_be_compared_and_the_first_that_passes_is_kept(
     edgebert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EDGEBERT_CACHE", str(edgebert.cache))
-    names = ("dynamic_wi8c_afp32", "weight_only_wi8b128", "fp32")
+    names = ("dynamic_wi8c_afp32", "weight_only_wi8b32", "fp32")
     request = pipeline.BuildRequest(
         model=str(edgebert.model),
         data=str(edgebert.data),
@@ -115,10 +115,10 @@ candidates = ["{scheme}"]
 @pytest.mark.parametrize(
     ("scheme", "version", "opset", "fits"),
     [
-        ("weight_only_wi8b128", "==1.21.0", 21, False),  # its 8-bit kernels came with 1.22
-        ("weight_only_wi8b128", ">=1.16,<1.22", 21, False),
-        ("weight_only_wi8b128", ">=1.16", 21, True),  # the bundle pins what was measured
-        ("weight_only_wi8b128", "==1.23.0", 21, True),
+        ("weight_only_wi8b32", "==1.21.0", 21, False),  # its 8-bit kernels came with 1.22
+        ("weight_only_wi8b32", ">=1.16,<1.22", 21, False),
+        ("weight_only_wi8b32", ">=1.16", 21, True),  # the bundle pins what was measured
+        ("weight_only_wi8b32", "==1.23.0", 21, True),
         ("dynamic_wi8c_afp32", "==1.14.1", 18, True),
         ("dynamic_wi8c_afp32", "==1.13.1", 18, False),  # the opset came with 1.14
     ],

@@ -33,11 +33,16 @@ class Case:
 
 
 CASES = (
-    Case("bert", 0, "onnx", ("fp32", "dynamic_wi8c_afp32", "static_wi8c_ai8", "weight_only_wi8")),
+    Case(
+        "bert",
+        0,
+        "onnx",
+        ("fp32", "dynamic_wi8c_afp32", "static_wi8c_ai8", "dynamic_wi8c_afp32_token"),
+    ),
     Case("bert", 1, "onnx", ("dynamic_wi7c_afp32", "fp16")),
     Case("albert", 0, "onnx", ("dynamic_wi8c_afp32", "weight_only_wi8b32", "static_wi8c_ai8")),
     Case("distilbert", 0, "onnx", ("dynamic_wi8c_afp32", "dynamic_wi8_afp32")),
-    Case("electra", 2, "onnx", ("dynamic_wi8c_afp32_smooth", "weight_only_wi8")),
+    Case("electra", 2, "onnx", ("static_wi8c_ai8_smooth", "dynamic_wi7c_afp32_token")),
     Case("roberta", 3, "onnx", ("dynamic_wi8c_afp32", "fp32")),
     Case("deberta-v2", 0, "onnx", ("dynamic_wi8c_afp32", "fp32")),
     Case("bert", 0, "tflite", ("dynamic_wi8c_afp32", "fp32", "weight_only_wi8c_afp32")),

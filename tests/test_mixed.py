@@ -43,10 +43,9 @@ SIZES = {
 ONNX = (
     "dynamic_wi8c_afp32",
     "dynamic_wi8c_afp32_token",
-    "dynamic_wi8c_afp32_smooth",
     "static_wi8c_ai8",
     "static_wi8c_ai8_smooth",
-    "weight_only_wi8b128",
+    "weight_only_wi8b32",
 )
 SHARED = "albert.encoder.albert_layer_groups.0.albert_layers.0.ffn"
 

@@ -32,10 +32,8 @@ Exported = tuple[Checkpoint, Model]
 SHARING = (
     "dynamic_wi8c_afp32",
     "dynamic_wi8c_afp32_token",
-    "dynamic_wi8c_afp32_smooth",
     "static_wi8c_ai8_smooth",
-    "weight_only_wi8",
-    "weight_only_wi8b128",
+    "weight_only_wi8b32",
     "weight_only_wi4b32",
 )
 INT8 = [  # those with ranges from training: test_quantize_aware.py
@@ -151,7 +149,7 @@ def test_static_products_are_integer(bert: Exported, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["dynamic_wi7c_afp32", "dynamic_wi7c_afp32_smooth", "static_wi7c_ai8_smooth"]
+    "name", ["dynamic_wi7c_afp32", "dynamic_wi7c_afp32_token", "static_wi7c_ai8_smooth"]
 )
 def test_reduced_range_cannot_saturate_16_bits(bert: Exported, name: str, tmp_path: Path) -> None:
     checkpoint, fp32 = bert
@@ -194,7 +192,7 @@ def test_fp16_constants_are_finite_in_half_precision(bert: Exported, tmp_path: P
             assert np.abs(value).max(initial=0) <= 3e4, tensor.name
 
 
-@pytest.mark.parametrize("name", ["dynamic_wi8c_afp32_smooth", "static_wi8c_ai8"])
+@pytest.mark.parametrize("name", ["dynamic_wi8c_afp32_token", "static_wi8c_ai8"])
 def test_two_processes_give_the_same_bytes(albert: Exported, name: str, tmp_path: Path) -> None:
     checkpoint, fp32 = albert
     program = (
@@ -231,7 +229,7 @@ def test_a_target_that_is_too_old_is_refused(
 def test_a_failing_tool_names_scheme_and_tool(bert: Exported, tmp_path: Path) -> None:
     """Ids beyond the vocabulary make the calibration run fail inside onnxruntime."""
     beyond = [TokenRow((5000,) * 4, (0,) * 4)]
-    for name in ("static_wi8c_ai8", "dynamic_wi8c_afp32_smooth"):
+    for name in ("static_wi8c_ai8", "dynamic_wi8c_afp32_token"):
         with pytest.raises(SchemeError, match=f"(?s)failed: .*scheme {name}"):
             QuantizeOnnx(find_scheme(name, "onnx"))(*bert, beyond, tmp_path)
 

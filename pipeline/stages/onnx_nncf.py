@@ -1,4 +1,4 @@
-"""NNCF on an ONNX graph: static post-training quantization and weight compression."""
+"""NNCF on an ONNX graph: static post-training quantization."""
 
 import contextlib
 import io
@@ -14,7 +14,7 @@ from edgebert.pipeline.stages.onnx_integer import lower_to_integer
 from edgebert.pipeline.stages.onnx_weights import Feed, stored_matmuls
 
 # Tables and convolutions are stored in int8 by passes of our own. NNCF fails on ConvBERT's
-# convolutions over rows of different lengths, and compresses them with scales that do not fit.
+# convolutions over rows of different lengths.
 IGNORED = ["Gather", "Conv"]
 # Its torch part builds an extension at first use; its own limit of 60 s is short on a busy machine.
 EXTENSION_TIMEOUT_S = "240"
@@ -89,15 +89,3 @@ def quantize_static(
         )
     lower_to_integer(quantized)
     return quantized
-
-
-def compress_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Store the weights of MatMuls as asymmetric int8 per channel; computing stays in fp32."""
-    with quiet():
-        import nncf
-
-        return nncf.compress_weights(
-            proto,
-            mode=nncf.CompressWeightsMode.INT8_ASYM,
-            ignored_scope=nncf.IgnoredScope(types=IGNORED, validate=False),
-        )

@@ -73,7 +73,7 @@ def quantize_tokens(proto: onnx.ModelProto, weight_bits: int = 8) -> None:
 def _quantize(
     proto: onnx.ModelProto, x: str, zero: int, step: str, zero_point: str
 ) -> list[onnx.NodeProto]:
-    """x [..., K] to `x_q`, uint8, and the range that each row was divided by, `x_range` [..., 1].
+    """Nodes from x [..., K] to `x_q`, uint8, and what each row was divided by, `x_range` [..., 1].
 
     Negative values count by the room below the zero point, so that no row is ever clipped. A row of
     zeros has the range 0; whatever `x_q` is there (0 / 0), the product with 0 is 0.

@@ -168,14 +168,10 @@ class QuantizeOnnx:
             from edgebert.pipeline.stages.onnx_trained import quantize_trained
 
             quantize_trained(proto, load_ranges(checkpoint))
-        elif scheme.calibrated:
+        else:
             from edgebert.pipeline.stages.onnx_nncf import quantize_static
 
             proto = quantize_static(proto, feeds, scheme.reduce_range)
-        else:
-            from edgebert.pipeline.stages.onnx_nncf import compress_weights
-
-            proto = compress_weights(proto)
         embeddings_to_int8(proto)
         return fp32, proto
 
