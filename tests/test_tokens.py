@@ -58,8 +58,9 @@ def test_rows_are_quantized_by_their_own_range(activation: str, zero: int, bits:
 
     q, scale = quantize_symmetric(matrix, 1, bits)
     assert np.abs(q.astype(int)).max() == 2 ** (bits - 1) - 1
-    room = np.where(a < 0, zero, 255 - zero)  # steps of uint8 on either side of the zero point
-    step = (np.abs(a) / room).max(axis=-1, keepdims=True)
+    step = np.abs(a).max(axis=-1, keepdims=True) / (255 - zero)
+    if zero == LOW:
+        step = np.maximum(step, 0.1701 / zero)  # GELU's lowest value is not clipped
     rounded = np.rint(np.divide(a, step, out=np.zeros_like(a), where=step > 0)) * step
     expected = rounded @ (q * scale.astype(np.float64))
     # a value halfway between two steps may go to either
@@ -70,15 +71,15 @@ def test_rows_are_quantized_by_their_own_range(activation: str, zero: int, bits:
     np.testing.assert_array_equal(np.concatenate(alone).reshape(actual.shape), actual)
 
 
-def test_a_row_below_zero_is_not_clipped() -> None:
-    """Calibration never saw one; it is rounded more coarsely, and that is all."""
-    matrix = np.random.default_rng(0).normal(size=(128, 96)).astype(np.float32)
-    proto = product(matrix, "Relu")
+@pytest.mark.parametrize("settings", [{}, {"approximate": "tanh"}])
+def test_the_lowest_value_of_gelu_is_not_clipped(settings: dict[str, str]) -> None:
+    proto = product(np.eye(128, dtype=np.float32), "Gelu")
+    proto.graph.node[0].attribute.extend(helper.make_attribute(*pair) for pair in settings.items())
+    x = np.linspace(-4, 0, 128, dtype=np.float32)[None, None]
+    fp32 = run(proto, x)
+    assert fp32.min() == pytest.approx(-0.17, abs=1e-3)
     quantize_tokens(proto)
-    proto.graph.node[0].op_type = "Identity"  # the zero point stays that of a ReLU
-    x = -np.abs(np.random.default_rng(1).normal(size=(1, 4, 128))).astype(np.float32)
-    limit = np.abs(x).max() / LOW * np.abs(matrix).sum(axis=0).max()
-    assert np.abs(run(proto, x) - x @ matrix).max() < limit / 2
+    assert np.abs(run(proto, x) - fp32).max() <= 0.51 * 0.1701 / LOW
 
 
 @pytest.mark.parametrize("model_type", ["bert", "albert"])

@@ -9,8 +9,7 @@ ZeroQuant (Yao et al. 2022, arXiv:2206.01861), and of LiteRT's dynamic int8.
 LiteRT also has a zero point a token. Here it would have to be corrected in every product, with two
 more passes over its result; two things come as near for less. What GELU or ReLU gives is never
 below -0.17, so that its zero point can be fixed and its values keep nearly all 8 bits. And what
-LayerNorm gives is smoothed first (`random_rows` says with what texts): its few large channels are
-what one-sided rows come from.
+LayerNorm gives is smoothed first: its few large channels are what one-sided rows come from.
 """
 
 import numpy as np
@@ -27,7 +26,8 @@ from edgebert.pipeline.stages.onnx_weights import (
 
 LEVELS = 255  # of uint8, above the lowest
 MIDDLE = 128  # zero point of rows that reach as far below zero as above
-LOW = 24  # of rows that hardly go below: the largest may be 9.6 times the lowest before it costs
+LOW = 24  # of rows that hardly go below; it costs where their largest value is under 1.6
+LOWEST = 0.1701  # what GELU goes below zero at the most, in any of its forms
 HARDLY_NEGATIVE = ("Gelu", "FastGelu", "QuickGelu", "BiasGelu", "Relu")
 
 
@@ -75,14 +75,24 @@ def _quantize(
 ) -> list[onnx.NodeProto]:
     """Nodes from x [..., K] to `x_q`, uint8, and what each row was divided by, `x_range` [..., 1].
 
-    Negative values count by the room below the zero point, so that no row is ever clipped. A row of
-    zeros has the range 0; whatever `x_q` is there (0 / 0), the product with 0 is 0.
+    No value is clipped. A row of zeros has the range 0; whatever `x_q` is there (0 / 0), the
+    product with 0 is 0.
     """
     last = store(proto, "token_axis", np.array([-1], np.int64))
-    room = (LEVELS - zero) / zero
+    if zero == MIDDLE:
+        nodes = [
+            helper.make_node("Abs", [x], [f"{x}_size"], f"{x}_size"),
+            helper.make_node("ReduceMax", [f"{x}_size", last], [f"{x}_range"], f"{x}_range"),
+        ]
+    else:
+        room = np.array(LOWEST * (LEVELS - zero) / zero, np.float32)
+        least = store(proto, f"token_least_{zero}", room)
+        nodes = [
+            helper.make_node("ReduceMax", [x, last], [f"{x}_largest"], f"{x}_largest"),
+            helper.make_node("Max", [f"{x}_largest", least], [f"{x}_range"], f"{x}_range"),
+        ]
     return [
-        helper.make_node("LeakyRelu", [x], [f"{x}_size"], f"{x}_size", alpha=-room),
-        helper.make_node("ReduceMax", [f"{x}_size", last], [f"{x}_range"], f"{x}_range"),
+        *nodes,
         # one division a row: dividing every value takes longer than the rest of this together
         helper.make_node("Reciprocal", [f"{x}_range"], [f"{x}_inverse"], f"{x}_inverse"),
         helper.make_node("Mul", [x, f"{x}_inverse"], [f"{x}_unit"], f"{x}_unit"),
