@@ -154,15 +154,19 @@ def test_sensitivity_is_that_of_each_layer_alone(
     assert by_name[SHARED].parameters == 128 * 256
     assert by_name["albert.embeddings.word_embeddings"].parameters == 64_000
     assert all(15 < one.snr_db < MAX_DB for one in table)
-    # The costliest layer in fp32 brings more than the cheapest.
-    model = {
-        end: dataclasses.replace(quantizer, fp32_layers=(table[end].layer,))(
-            albert, fp32, (), tmp_path / f"kept{end}"
-        )
-        for end in (0, -1)
-    }
+    # The costliest layers in fp32 bring more than the cheapest; of one alone that is no law, since
+    # errors of two layers can make up for each other.
+    names = [one.layer for one in table]
     expected = logits(fp32.file)
-    first, last = (np.square(logits(model[end].file) - expected).sum() for end in (0, -1))
+    first, last = (
+        np.square(logits(model.file) - expected).sum()
+        for model in (
+            dataclasses.replace(quantizer, fp32_layers=tuple(kept))(
+                albert, fp32, (), tmp_path / end
+            )
+            for end, kept in (("first", names[:4]), ("last", names[-4:]))
+        )
+    )
     assert first < last
 
 
