@@ -1,8 +1,8 @@
 """Layers that share their weights as one WHILE in a parsed .tflite file.
 
-XNNPACK packs a weight for every operator that reads it, in every signature: an ALBERT that is
-written out is in memory once for each depth and length. Where the passes differ in more than their
-input (static activation scales are fixed in the file), the graph stays written out.
+XNNPACK packs a weight for every operator that reads it: an ALBERT that is written out is in memory
+once for each depth. Where the passes differ in more than their input (static activation scales are
+fixed in the file), the graph stays written out.
 """
 
 import copy
