@@ -191,7 +191,7 @@ def make_operator(model: Any, name: str, inputs: list[int], outputs: list[int]) 
         codes.append(code)
     operator = schema.OperatorT()
     operator.opcodeIndex, operator.inputs, operator.outputs = place, inputs, outputs
-    options = f"{name.capitalize()}Options"
+    options = f"{name.title().replace('_', '')}Options"
     operator.builtinOptionsType = getattr(schema.BuiltinOptions, options)
     operator.builtinOptions = getattr(schema, f"{options}T")()
     return operator
