@@ -259,7 +259,8 @@ class TfliteSession(Session):
         self.runtime = f"{package} {importlib.metadata.version(package)}"
 
     def _run(self, feed: dict[str, Any]) -> Any:
-        # One graph serves all lengths: the runner resizes it to what it is fed.
+        # Where one graph serves all lengths, the runner resizes it to what it is fed: LiteRT keeps
+        # the packed weights, tflite-runtime packs them anew where the length is not the last one's.
         (output,) = self._runners[feed["input_ids"].shape[1]](**feed).values()
         return output
 
