@@ -18,10 +18,11 @@ def random_rows(checkpoint: Checkpoint, seed: int = 0) -> tuple[TokenRow, ...]:
     generator = np.random.default_rng(seed)
     around = encode(checkpoint.tokenizer, "", None, checkpoint.max_length).ids
     first, last = around[:1], around[1:]
+    known = min(checkpoint.tokenizer.get_vocab_size(), checkpoint.config.vocab_size)
     rows = []
     for index in range(ROWS):
         count = min(TOKENS[index % len(TOKENS)], checkpoint.max_length) - len(around)
-        words = generator.integers(0, checkpoint.tokenizer.get_vocab_size(), max(count, 1))
+        words = generator.integers(0, known, max(count, 1))
         ids = (*first, *words.tolist(), *last)
         rows.append(TokenRow(ids, (0,) * len(ids)))
     return tuple(rows)
