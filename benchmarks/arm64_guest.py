@@ -22,11 +22,11 @@ def mark(number: int) -> None:
 
 session = run.open_session(Path(sys.argv[2]))
 ids = [1] * int(sys.argv[3])
-feed, _ = session._feed(ids, [0] * len(ids))  # outside the count: only the runtime's own work is in
+feed, _ = session.feed(ids, [0] * len(ids))  # outside the count: only the runtime's own work is in
 for _ in range(WARMUPS):
-    session._run(feed)
+    session.run(feed)
 for number in range(int(sys.argv[4])):
     mark(number)
-    session._run(feed)
+    session.run(feed)
 mark(int(sys.argv[4]))
 print(session.runtime)

@@ -20,6 +20,7 @@ from edgebert.pipeline.findings import (
     McNemar,
     MetricDrift,
     OutOfScope,
+    PaddingChange,
     Slice,
 )
 
@@ -53,6 +54,7 @@ class DriftReport(_Result):
         out_of_scope: where the model has a label for it.
         confidence: calibration of the confidence; None for regression.
         slices: by length, and by language or script where there are several.
+        padding_change: on test rows that ran on this machine; None elsewhere.
         worst: largest disagreements first.
         notes: what a reader must know: a limit finer than the data can show, rows left out, ...
     """
@@ -84,6 +86,7 @@ class DriftReport(_Result):
     out_of_scope: OutOfScope | None = None
     confidence: ConfidenceDrift | None = None
     slices: tuple[Slice, ...] = ()
+    padding_change: PaddingChange | None = None
     worst: tuple[Disagreement, ...] = ()
     notes: tuple[str, ...] = ()
 

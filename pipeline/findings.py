@@ -160,6 +160,24 @@ class Slice(_Result):
     regressed: bool = False
 
 
+class PaddingChange(_Result):
+    """How much an answer depends on what is beside the text; of each, the largest over some rows.
+
+    Attributes:
+        rows: texts that were run again.
+        tokens: the length that they were padded to.
+        padded: change of a probability (regression: of the value) by that padding.
+        batch_rows: texts in a batch.
+        batch: change by running in a batch of that many; None for a file that takes one at a time.
+    """
+
+    rows: int
+    tokens: int
+    padded: float
+    batch_rows: int
+    batch: float | None
+
+
 class Disagreement(_Result):
     """A text on which the artifact differs most from the checkpoint.
 

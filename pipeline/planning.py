@@ -118,13 +118,11 @@ class Plan:
         settings = self.recipe.quantize
         if settings.scheme != AUTO:
             return (settings.scheme,)
-        table = self.target.onnx if format == "onnx" else self.target.tflite
-        assert table is not None
         known = {scheme.name for scheme in SCHEMES if format in scheme.formats}
         chosen = tuple(name for name in settings.candidates if name in known)
         if chosen or format != "onnx" or not self.recipe.trains_quantizers:
-            return chosen or table.candidates
-        return (self.trained_scheme.name, *table.candidates)
+            return chosen or self.target.table(format).candidates
+        return (self.trained_scheme.name, *self.target.table(format).candidates)
 
     @property
     def trained_scheme(self) -> Scheme:

@@ -12,6 +12,7 @@ from edgebert.pipeline.build_result import Attempt
 from edgebert.pipeline.drift import LayerSensitivity, Trial
 from edgebert.pipeline.gates import judge
 from edgebert.pipeline.recipe import AUTO
+from edgebert.pipeline.runtime_limits import check_runtime
 from edgebert.pipeline.schemes import SchemeError, find_scheme, mixed_name
 from edgebert.targets import Format
 from edgebert.targets.errors import EdgebertError, InputError, MachineError
@@ -83,6 +84,7 @@ class SchemeChoice:
         label = mixed_name(name) if layers and name != "fp32" else name
         try:
             model = self._quantize(name, layers)
+            check_runtime(model.info, build.plan.target)
         except MachineError:
             raise
         except EdgebertError as error:

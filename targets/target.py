@@ -84,6 +84,12 @@ class Target(_Table):
         """The formats this target runs, ONNX first."""
         return tuple(name for name in FORMATS if getattr(self, name) is not None)
 
+    def table(self, format: Format) -> OnnxTarget | TfliteTarget:
+        """What the target takes in one of its formats."""
+        table = self.onnx if format == "onnx" else self.tflite
+        assert table is not None
+        return table
+
     @property
     def old_runtime(self) -> str:
         """The TFLite runtime's requirement where it is not LiteRT, else empty."""

@@ -98,3 +98,53 @@ def test_all_candidates_can_be_compared_and_the_first_that_passes_is_kept(
     trials = pipeline.build(request).report.trials
     assert tuple(trial.scheme for trial in trials) == names
     assert [trial.kept for trial in trials] == [True, False, False]
+
+
+OLD_TARGET = """
+name = "old"
+description = "a device whose runtime cannot be changed"
+arch = "aarch64"
+[onnx]
+runtime = "onnxruntime{version}"
+max_opset = {opset}
+max_ir_version = 10
+candidates = ["{scheme}"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("scheme", "version", "opset", "fits"),
+    [
+        ("weight_only_wi8b128", "==1.21.0", 21, False),  # its 8-bit kernels came with 1.22
+        ("weight_only_wi8b128", ">=1.16,<1.22", 21, False),
+        ("weight_only_wi8b128", ">=1.16", 21, True),  # the bundle pins what was measured
+        ("weight_only_wi8b128", "==1.23.0", 21, True),
+        ("dynamic_wi8c_afp32", "==1.14.1", 18, True),
+        ("dynamic_wi8c_afp32", "==1.13.1", 18, False),  # the opset came with 1.14
+    ],
+)
+def test_a_runtime_is_not_asked_for_what_it_does_not_have(
+    tiny_checkpoint: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    scheme: str,
+    version: str,
+    opset: int,
+    fits: bool,
+) -> None:
+    monkeypatch.setenv("EDGEBERT_CACHE", str(tmp_path / "cache"))
+    sizes = {"vocab_size": 400, "hidden_size": 64, "intermediate_size": 256}
+    checkpoint = tiny_checkpoint("albert", tmp_path / "model", **sizes)
+    target = tmp_path / "old.toml"
+    target.write_text(OLD_TARGET.format(scheme=scheme, version=version, opset=opset))
+    request = pipeline.BuildRequest(
+        model=str(checkpoint.path), target=str(target), validate=False, out=tmp_path / "bundle"
+    )
+    if fits:
+        assert pipeline.build(request).report.manifest.models["onnx"].scheme == scheme
+        return
+    with pytest.raises(
+        InputError, match=rf"needs onnxruntime .*, and the target has .*{version[-4:]}"
+    ):
+        pipeline.build(request)
+    assert not (tmp_path / "bundle").exists()

@@ -145,17 +145,27 @@ class Session:
     def _run(self, feed: dict[str, Any]) -> Any:
         raise NotImplementedError
 
+    def run(self, feed: dict[str, Any]) -> Any:
+        """Logits of a batch, row by row, from input arrays as `feed` makes them."""
+        return np.asarray(self._run(feed), np.float32)
+
     def logits(self, ids: Sequence[int], type_ids: Sequence[int]) -> Any:
         """Logits of one row as an array: float32 [labels], or [seq, labels] of its own tokens."""
-        feed, start = self._feed(ids, type_ids)
-        result = np.asarray(self._run(feed)[0], np.float32)
+        feed, start = self.feed(ids, type_ids)
+        result = self.run(feed)[0]
         return result[start : start + len(ids)] if result.ndim == 2 else result
 
-    def _feed(self, ids: Sequence[int], type_ids: Sequence[int]) -> tuple[dict[str, Any], int]:
-        """Input arrays [1, length] of one row, and where in them its tokens start."""
+    def feed(
+        self, ids: Sequence[int], type_ids: Sequence[int], padded: int = 0
+    ) -> tuple[dict[str, Any], int]:
+        """Input arrays [1, length] of one row, and where in them its tokens start.
+
+        `padded` is the least length, for who wants more padding than a row needs.
+        """
         count = len(ids)
+        least = max(count, padded)
         # Without padding, a text that has no token at all is a row of one padding token.
-        length = next((n for n in self.lengths or (max(count, 1),) if n >= count), None)
+        length = next((n for n in self.lengths or (max(least, 1),) if n >= least), None)
         if length is None:
             raise RunError(f"{count} tokens, and the model takes {self.lengths[-1]}")
         start = length - count if self.pads_left else 0
@@ -208,7 +218,7 @@ class OnnxSession(Session):
     def outputs(self, ids: Sequence[int], type_ids: Sequence[int]) -> dict[str, Any]:
         """Every output of one row by its name, for a file with more outputs than the logits."""
         names = [output.name for output in self._session.get_outputs()]
-        values = self._session.run(None, self._feed(ids, type_ids)[0])
+        values = self._session.run(None, self.feed(ids, type_ids)[0])
         return dict(zip(names, values))  # noqa: B905
 
 

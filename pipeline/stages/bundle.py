@@ -131,9 +131,7 @@ def requirements(target: Target, format: Format) -> tuple[str, ...]:
 
     They are pinned together, since a runtime built for one NumPy does not load with another.
     """
-    settings = target.onnx if format == "onnx" else target.tflite
-    assert settings is not None, f"{target.name} does not run {format}"
-    runtime = Requirement(settings.runtime)
+    runtime = Requirement(target.table(format).runtime)
     measured = _version(runtime.name)
     if measured and runtime.specifier.contains(measured):
         runtime.specifier = SpecifierSet(f"=={measured}")  # what was measured is what ships

@@ -55,7 +55,7 @@ class ExportLitert:
         tflite = TfliteFile(file)
         tidy(tflite.model)
         write_tflite(tflite.model, file)
-        check_operators(tflite.operators, self.max_op_versions, str(file))
+        check_operators(tflite.operators, self.max_op_versions, checkpoint.name)
         for inputs, logits in zip(samples, expected, strict=True):
             conformance.check_tflite(file, inputs, logits)
         return Model.write_info(out, tflite.info("fp32", checkpoint.max_length))

@@ -99,7 +99,7 @@ class QuantizeLitert:
         correct_versions(tflite.model)
         write_tflite(tflite.model, file)
         check_stored(tflite, self.scheme, {hashlib.sha256(data).hexdigest() for data in kept})
-        check_operators(tflite.operators, self.max_op_versions, str(file))
+        check_operators(tflite.operators, self.max_op_versions, self.scheme.name)
         name = mixed_name(self.scheme.name) if self.fp32_layers else self.scheme.name
         return Model.write_info(out, tflite.info(name, checkpoint.max_length))
 

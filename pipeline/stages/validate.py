@@ -18,6 +18,7 @@ from edgebert.pipeline.comparison import Conditions, compute_drift
 from edgebert.pipeline.drift import DriftReport
 from edgebert.pipeline.runtimes import run
 from edgebert.pipeline.runtimes.run import Encoded
+from edgebert.pipeline.stages.padding_change import padding_change, padding_note
 from edgebert.pipeline.stages.reference import ReferenceLogits, encode_rows, pick_logits
 from edgebert.pipeline.stages.token_checks import special_note, unknown_note
 from edgebert.pipeline.stages.workers import core_count, share_out
@@ -92,21 +93,22 @@ class Validate:
             pad_id = bundle.manifest.pad_id
         texts = [rows[i] for i in chosen]
         encoded = encode_rows(tokenizer, texts, max_length)
+        padding = None
         if run_rows is not None:
             outputs = run_rows(texts, encoded)
         else:
-            outputs = run_sessions(
-                model.file,
-                [(tokens.ids, tokens.type_ids) for tokens in encoded],
-                self.threads,
-                pad_id,
-                checkpoint.family.pads_left,
-            )
+            inputs = [(tokens.ids, tokens.type_ids) for tokens in encoded]
+            how = (self.threads, pad_id, checkpoint.family.pads_left)
+            outputs = run_sessions(model.file, inputs, *how)
+            if reference.split == "test":
+                session = run.open_session(model.file, *how)
+                padding = padding_change(session, inputs, checkpoint.task, max_length)
         artifact = pick_logits(outputs.logits, encoded, chosen, checkpoint.task == "token")
         truncated = sum(tokens.truncated for tokens in encoded)
         cut = f"{truncated} of {len(chosen)} rows are longer than the {max_length} tokens that the "
         notes = (f"{cut}file takes, and were cut",) if truncated else ()
-        odd = (unknown_note(tokenizer, encoded), special_note(tokenizer, encoded))
+        odd = [unknown_note(tokenizer, encoded), special_note(tokenizer, encoded)]
+        odd += [padding_note(padding)] if padding else []
         conditions = Conditions(
             split=reference.split,
             runtime=outputs.runtime,
@@ -116,7 +118,7 @@ class Validate:
             notes=(*data.notes, *notes, *filter(None, odd)),
             tokens={index: len(tokens.ids) for index, tokens in zip(chosen, encoded, strict=True)},
         )
-        return compute_drift(
+        report = compute_drift(
             checkpoint.task,
             checkpoint.labels,
             rows,
@@ -125,6 +127,7 @@ class Validate:
             conditions,
             self.seed,
         )
+        return report.model_copy(update={"padding_change": padding})
 
 
 def run_sessions(
