@@ -16,7 +16,7 @@ def _prepare(model: "nn.Module", lengths: tuple[int, ...]) -> None:
     """
     for layer in model.get_submodule(FAMILY.layer_path).children():
         attention = layer.get_submodule("attention.self")
-        attention.forward = _attend(attention)  # type: ignore[method-assign]
+        attention.forward = _attend(attention)
 
 
 def _attend(attention: Any) -> Any:
