@@ -13,10 +13,11 @@ import torch
 
 from edgebert.pipeline.artifact import Checkpoint, Model, dotted
 from edgebert.pipeline.families import all_families, find_family
-from edgebert.pipeline.runtimes.onnx_file import all_nodes
+from edgebert.pipeline.runtimes.onnx_file import all_nodes, duplicates
 from edgebert.pipeline.stages.conformance import sample_inputs
 from edgebert.pipeline.stages.export_onnx import ExportOnnx
 from edgebert.pipeline.stages.load import load_model
+from edgebert.pipeline.stages.onnx_loop import reads
 from edgebert.targets.errors import InputError
 
 TOLERANCE = 1e-5
@@ -132,3 +133,15 @@ def test_no_leftovers_of_the_exporter(exported: Exported) -> None:
     made = {output for node in nodes for output in node.output}
     assert [n.name for n in nodes if n.op_type == "Reshape" and n.input[1] in made] == []
     assert counts["Shape"] <= 4, "of the ids, for positions"
+
+
+def test_nothing_is_stored_or_computed_in_vain(exported: Exported) -> None:
+    """No weight twice, none that nothing reads, no node that the logits do not depend on."""
+    proto = onnx.load(exported[1].file)
+    assert duplicates(proto, larger_than=1) == ()
+    needed, read = {output.name for output in proto.graph.output}, set[str]()
+    for node in reversed(proto.graph.node):
+        assert needed & set(node.output), node.name
+        needed |= reads(node)
+        read |= reads(node)
+    assert {tensor.name for tensor in proto.graph.initializer} <= read
