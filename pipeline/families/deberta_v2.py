@@ -9,10 +9,10 @@ if TYPE_CHECKING:
 
 
 def _prepare(model: "nn.Module", lengths: tuple[int, ...]) -> None:
-    """Keep batch and heads apart in attention.
+    """Keep batch and heads apart in attention, and take only the distances that a text has.
 
     transformers makes one dimension of both and parts it again, each time with a shape that is put
-    together at run time, and repeats what is known of the positions for every text of the batch.
+    together at run time, and multiplies by the whole table of distances, once for every text.
     """
     for layer in model.get_submodule(FAMILY.layer_path).children():
         attention = layer.get_submodule("attention.self")
@@ -21,6 +21,8 @@ def _prepare(model: "nn.Module", lengths: tuple[int, ...]) -> None:
 
 def _attend(attention: Any) -> Any:
     """The forward of a `DisentangledSelfAttention` with the same weights."""
+    import torch
+
     kinds = {"c2p", "p2c"} & {*attention.pos_att_type}
 
     def split(values: "Tensor") -> "Tensor":  # [..., heads, seq, size]
@@ -38,18 +40,25 @@ def _attend(attention: Any) -> Any:
         key, value = split(attention.key_proj(hidden)), split(attention.value_proj(hidden))
         scores = query @ key.transpose(-1, -2)
         if relative_pos is not None and rel_embeddings is not None:
-            span, shared = attention.pos_ebd_size, attention.share_att_key
-            table = rel_embeddings[: 2 * span]  # [distances, hidden]
-            distances = relative_pos.long()[:, None].expand(scores.shape)
+            shared = attention.share_att_key
+            # Of the table, the distances that a text of this length has: 0, 1, ... and -1, -2, ...
+            distances = torch.cat([relative_pos[0, :, 0], relative_pos[0, 0, 1:]]).long()
+            span = attention.pos_ebd_size
+            rows = (distances + span).clamp(0, 2 * span - 1)
+            place = torch.arange(hidden.shape[1])
+            ahead = place[:, None] - place[None, :]
+            pairs = torch.where(ahead < 0, hidden.shape[1] - 1 - ahead, ahead)
+            # Expanded last: LiteRT's converter gathers wrongly by what is transposed after that.
             if "c2p" in kinds:
                 project = attention.key_proj if shared else attention.pos_key_proj
-                given = query @ split(project(table)).transpose(-1, -2)
-                scores = scores + given.gather(-1, (distances + span).clamp(0, 2 * span - 1))
+                given = query @ split(project(rel_embeddings).index_select(0, rows)).transpose(
+                    -1, -2
+                )
+                scores = scores + given.gather(-1, pairs.expand(scores.shape))
             if "p2c" in kinds:
                 project = attention.query_proj if shared else attention.pos_query_proj
-                given = key @ split(project(table)).transpose(-1, -2)
-                given = given.gather(-1, (span - distances).clamp(0, 2 * span - 1))
-                scores = scores + given.transpose(-1, -2)
+                given = key @ split(project(rel_embeddings).index_select(0, rows)).transpose(-1, -2)
+                scores = scores + given.gather(-1, pairs.T.expand(scores.shape)).transpose(-1, -2)
         scores = scores / (query.shape[-1] * (1 + len(kinds))) ** 0.5
         weights = scores.masked_fill(~attention_mask.bool(), MASKED).softmax(dim=-1)
         return (weights @ value).transpose(1, 2).flatten(2), weights
