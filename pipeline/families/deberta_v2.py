@@ -48,16 +48,16 @@ def _attend(attention: Any) -> Any:
             place = torch.arange(hidden.shape[1])
             ahead = place[:, None] - place[None, :]
             pairs = torch.where(ahead < 0, hidden.shape[1] - 1 - ahead, ahead)
+
+            def project(linear: Any) -> "Tensor":  # [heads, size, distances]
+                return split(linear(rel_embeddings).index_select(0, rows)).transpose(-1, -2)
+
             # Expanded last: LiteRT's converter gathers wrongly by what is transposed after that.
             if "c2p" in kinds:
-                project = attention.key_proj if shared else attention.pos_key_proj
-                given = query @ split(project(rel_embeddings).index_select(0, rows)).transpose(
-                    -1, -2
-                )
+                given = query @ project(attention.key_proj if shared else attention.pos_key_proj)
                 scores = scores + given.gather(-1, pairs.expand(scores.shape))
             if "p2c" in kinds:
-                project = attention.query_proj if shared else attention.pos_query_proj
-                given = key @ split(project(rel_embeddings).index_select(0, rows)).transpose(-1, -2)
+                given = key @ project(attention.query_proj if shared else attention.pos_query_proj)
                 scores = scores + given.gather(-1, pairs.T.expand(scores.shape)).transpose(-1, -2)
         scores = scores / (query.shape[-1] * (1 + len(kinds))) ** 0.5
         weights = scores.masked_fill(~attention_mask.bool(), MASKED).softmax(dim=-1)
