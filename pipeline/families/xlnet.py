@@ -29,10 +29,10 @@ def _prepare(model: "nn.Module", lengths: tuple[int, ...]) -> None:
 
     transformer.relative_positional_encoding = encoding
     for layer in transformer.layer:
-        layer.rel_attn.forward = _attend(layer.rel_attn)
+        layer.rel_attn.forward = _attend(layer.rel_attn, fixed=bool(lengths))
 
 
-def _attend(attention: Any) -> Any:
+def _attend(attention: Any, fixed: bool) -> Any:
     """The forward of an `XLNetRelativeAttention` with the same weights, for one stream."""
     import torch
 
@@ -56,9 +56,13 @@ def _attend(attention: Any) -> Any:
         query, key = project(hidden, attention.q), project(hidden, attention.k)
         scores = (query + bias(attention.r_w_bias)) @ key.transpose(2, 3)
         by_distance = (query + bias(attention.r_r_bias)) @ project(r, attention.r).transpose(2, 3)
-        place = torch.arange(hidden.shape[0])
-        distance = hidden.shape[0] + place[None, :] - place[:, None]  # a row of r
-        scores = scores + by_distance.gather(-1, distance.expand(scores.shape))
+        seq = hidden.shape[0]
+        if fixed:  # by reshaping, which asks for no table of places
+            scores = scores + attention.rel_shift_bnij(by_distance, klen=seq)
+        else:  # by their place, which asks for no shape at run time
+            place = torch.arange(seq)
+            distance = seq + place[None, :] - place[:, None]  # a row of r
+            scores = scores + by_distance.gather(-1, distance.expand(scores.shape))
         by_segment = (query + bias(attention.r_s_bias)) @ attention.seg_embed.permute(1, 2, 0)
         other = seg_mat[..., 1].permute(2, 0, 1)[:, None] > 0  # [batch, 1, query, key]
         scores = scores + torch.where(other, by_segment[..., 1:], by_segment[..., :1])
