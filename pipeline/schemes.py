@@ -3,9 +3,10 @@
 A name decodes as in ai-edge-quantizer: `dynamic_wi8c_afp32` is dynamic ranges, weights int8 per
 channel, activations fp32 between the operators (quantized inside them); `static_wi8c_ai8` has
 calibrated int8 activations; `weight_only_*` computes in fp32; `hr` rotates by a Hadamard matrix
-first; `wi7` is int8 in a range of 7 bits, `b128` a scale for every 128 inputs of a channel,
-`token` a scale for every token, `smooth` SmoothQuant first, `trained` ranges that
-quantization-aware training has learned, `mixed` some layers in fp32.
+first; `wi7` is int8 in a range of 7 bits, `b128` a scale for every 128 inputs of a channel, `gptq`
+weights rounded so that their errors make up for each other, `token` a scale for every token,
+`smooth` SmoothQuant first, `trained` ranges that quantization-aware training has learned, `mixed`
+some layers in fp32.
 """
 
 import difflib
@@ -36,8 +37,9 @@ class Scheme:
         reduce_range: weights use 7 of their 8 bits: x86 without VNNI adds two products of uint8 and
             int8 in 16 bits, and 2 * 255 * 127 does not fit (ONNX).
         smoothing: strength (alpha) of SmoothQuant before quantizing, 0 for none (ONNX).
-        block_size: inputs of a channel that share a scale, 0 for no blocks (ONNX).
+        block_size: inputs of a channel that share a scale, 0 for no blocks.
         per_token: a scale for every token of an activation, not one for all (ONNX).
+        error_feedback: weights are rounded by GPTQ, which lets the next ones make up for an error.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Scheme:
     smoothing: float = 0.0
     block_size: int = 0
     per_token: bool = False
+    error_feedback: bool = False
 
 
 ONNX = (
@@ -182,8 +185,26 @@ ONNX = (
         ("onnx",),
         "onnxruntime",
         4,
-        "int4 weights with a scale for 32 inputs of a channel; embeddings int8",
+        "int4 weights with a scale for 32 inputs of a channel",
         block_size=32,
+    ),
+    Scheme(
+        "weight_only_wi4b128",
+        ("onnx",),
+        "onnxruntime",
+        4,
+        "int4 weights with a scale for 128 inputs of a channel",
+        block_size=128,
+    ),
+    Scheme(
+        "weight_only_wi4b128_gptq",
+        ("onnx",),
+        "onnxruntime",
+        4,
+        "as weight_only_wi4b128, rounded by GPTQ so that errors on calibration texts make up",
+        calibrated=True,
+        block_size=128,
+        error_feedback=True,
     ),
 )
 
@@ -211,6 +232,24 @@ SCHEMES: tuple[Scheme, ...] = (
         "litert",
         8,
         "int8 weights with a scale a channel, computed with in fp32",
+    ),
+    Scheme(
+        "dynamic_wi4b64_afp32",
+        ("tflite",),
+        "litert",
+        4,
+        "int4 weights with a scale for 64 inputs of a channel",
+        block_size=64,
+    ),
+    Scheme(
+        "dynamic_wi4b64_afp32_gptq",
+        ("tflite",),
+        "litert",
+        4,
+        "as dynamic_wi4b64_afp32, rounded by GPTQ so that errors on calibration texts make up",
+        calibrated=True,
+        block_size=64,
+        error_feedback=True,
     ),
     Scheme(
         "static_wi8c_ai8",

@@ -14,9 +14,12 @@ import torch
 from edgebert.pipeline.artifact import Checkpoint, Model, dotted
 from edgebert.pipeline.families import all_families, find_family
 from edgebert.pipeline.runtimes.onnx_file import all_nodes
+from edgebert.pipeline.schemes import find_scheme
+from edgebert.pipeline.stages import onnx_blocks
 from edgebert.pipeline.stages.conformance import sample_inputs
 from edgebert.pipeline.stages.export_onnx import ExportOnnx
 from edgebert.pipeline.stages.load import load_model
+from edgebert.pipeline.stages.quantize_onnx import QuantizeOnnx
 from edgebert.targets.errors import InputError
 
 TOLERANCE = 1e-5
@@ -132,3 +135,17 @@ def test_no_leftovers_of_the_exporter(exported: Exported) -> None:
         looked_up = [made[name] for name in shapes if name in made]
         assert len(looked_up) <= LOOKED_UP.get(checkpoint.config.model_type, 0)
         assert counts["Shape"] <= 4, "of the ids, for positions"
+
+
+def test_int4(
+    exported: Exported, reference: Reference, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With blocks and a smallest size that tiny models have."""
+    monkeypatch.setattr(onnx_blocks, "LARGE", 500)
+    checkpoint, fp32 = exported
+    scheme = find_scheme("weight_only_wi4b32", "onnx")
+    model = QuantizeOnnx(scheme)(checkpoint, fp32, (), tmp_path)
+    assert {"MatMulNBits", "GatherBlockQuantized"} <= set(model.info.operators)
+    inputs = sample_inputs(checkpoint, 3, 16)
+    expected = reference(checkpoint, inputs)
+    print(np.abs(run(model, inputs) - expected).max() / np.abs(expected).max())
