@@ -32,6 +32,7 @@ class Scheme:
         calibrated: whether it needs calibration texts.
         trained: whether it needs ranges that quantization-aware training has learned.
         weight_bits: bits of a stored weight.
+        table_bits: bits of an embedding table (ONNX; in TFLite they are the weights').
         description: one line for `edgebert inspect` and the report.
         per_channel: a scale for every output channel of a weight, not one for the matrix (ONNX).
         reduce_range: weights use 7 of their 8 bits: x86 without VNNI adds two products of uint8 and
@@ -55,6 +56,7 @@ class Scheme:
     block_size: int = 0
     per_token: bool = False
     error_feedback: bool = False
+    table_bits: int = 8
 
 
 ONNX = (
@@ -185,16 +187,27 @@ ONNX = (
         ("onnx",),
         "onnxruntime",
         4,
-        "int4 weights with a scale for 32 inputs of a channel",
+        "int4 weights with a scale for 32 inputs of a channel; embeddings int8",
         block_size=32,
+    ),
+    Scheme(
+        "weight_only_wi4b32_gptq",
+        ("onnx",),
+        "onnxruntime",
+        4,
+        "as weight_only_wi4b32, rounded by GPTQ so that errors on calibration texts make up",
+        calibrated=True,
+        block_size=32,
+        error_feedback=True,
     ),
     Scheme(
         "weight_only_wi4b128",
         ("onnx",),
         "onnxruntime",
         4,
-        "int4 weights with a scale for 128 inputs of a channel",
+        "int4 weights with a scale for 128 inputs of a channel; embeddings int4",
         block_size=128,
+        table_bits=4,
     ),
     Scheme(
         "weight_only_wi4b128_gptq",
@@ -205,6 +218,7 @@ ONNX = (
         calibrated=True,
         block_size=128,
         error_feedback=True,
+        table_bits=4,
     ),
 )
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +144,7 @@ def test_int4(
     """With blocks and a smallest size that tiny models have."""
     monkeypatch.setattr(onnx_blocks, "LARGE", 500)
     checkpoint, fp32 = exported
-    scheme = find_scheme("weight_only_wi4b32", "onnx")
+    scheme = replace(find_scheme("weight_only_wi4b128", "onnx"), block_size=32)
     model = QuantizeOnnx(scheme)(checkpoint, fp32, (), tmp_path)
     assert {"MatMulNBits", "GatherBlockQuantized"} <= set(model.info.operators)
     inputs = sample_inputs(checkpoint, 3, 16)

@@ -98,7 +98,7 @@ def test_int8_scheme(bert: Exported, scheme: Scheme, tmp_path: Path, capfd: Any)
     assert model.info.scheme == scheme.name
     assert (model.info.inputs, model.info.outputs) == (fp32.info.inputs, fp32.info.outputs)
     assert model.info.opset == fp32.info.opset
-    assert model.info.ir_version == (10 if scheme.weight_bits == 4 else fp32.info.ir_version)
+    assert model.info.ir_version == (10 if scheme.table_bits == 4 else fp32.info.ir_version)
 
     proto = onnx_file.load_proto(model.file)
     assert onnx_file.float_matrices(proto) == ()
@@ -113,7 +113,7 @@ def test_int8_scheme(bert: Exported, scheme: Scheme, tmp_path: Path, capfd: Any)
     actual = np.stack([logits(model, row) for row in rows()])
     norms = np.linalg.norm(reference, axis=1) * np.linalg.norm(actual, axis=1)
     cosine = (reference * actual).sum(axis=1) / norms
-    assert cosine.mean() > (0.95 if scheme.weight_bits == 4 else 0.99)
+    assert cosine.mean() > (0.96 if scheme.weight_bits == 4 else 0.99)
     # The artifact is not the fp32 model under another name.
     assert np.abs(reference - actual).max() > 1e-5
 

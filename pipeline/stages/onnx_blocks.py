@@ -13,6 +13,8 @@ from edgebert.pipeline.stages.blocks import Bytes, Levels, pack_nibbles
 from edgebert.pipeline.stages.gptq import Moments, quantize_matrix
 from edgebert.pipeline.stages.onnx_weights import initializers, replace_nodes, store, weight
 
+TABLE_BLOCK = 64
+
 
 def block_levels(bits: int, block: int) -> Levels:
     """What a block of an ONNX file can hold."""
@@ -67,14 +69,14 @@ def matmuls_to_blocks(
     replace_nodes(proto, nodes)
 
 
-def embeddings_to_int4(proto: onnx.ModelProto, block: int) -> None:
+def embeddings_to_int4(proto: onnx.ModelProto) -> None:
     """Store tables that Gather reads in 4 bits; only the rows that are read are widened.
 
-    A third of an ALBERT is its table, and no error feedback reaches it: its blocks are at most 64
-    long, with scales in fp16. GatherBlockQuantized takes 4 bits as uint4 since onnxruntime 1.20,
-    packed in uint8 only after 1.22.
+    A third of an ALBERT is its table, and no error feedback reaches it: its blocks are short, and
+    their scales fp16. GatherBlockQuantized takes 4 bits as uint4 since onnxruntime 1.20, packed in
+    uint8 only after 1.22.
     """
-    levels = Levels(4, min(block, 64), symmetric=False, half_scales=True)
+    levels = Levels(4, TABLE_BLOCK, symmetric=False, half_scales=True)
     nodes = []
     for node in proto.graph.node:
         table = weight(proto, node.input[0]) if node.op_type == "Gather" else None

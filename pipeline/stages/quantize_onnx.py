@@ -159,8 +159,8 @@ class QuantizeOnnx:
 
             moments = input_moments(checkpoint, calibration) if scheme.error_feedback else None
             matmuls_to_blocks(proto, scheme.weight_bits, scheme.block_size, moments)
-            if scheme.weight_bits == 4:
-                embeddings_to_int4(proto, scheme.block_size)
+            if scheme.table_bits == 4:
+                embeddings_to_int4(proto)
         elif scheme.per_token:
             from edgebert.pipeline.stages.onnx_tokens import quantize_tokens
 
