@@ -134,9 +134,10 @@ def test_int4(exported: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     stored = TfliteFile(model.file).stored
     assert len({tensor.sha256 for tensor in stored}) == len(stored)
     words = tuple(exported.torch_model.get_input_embeddings().weight.shape)
-    assert "int4" in {tensor.dtype for tensor in stored if tensor.shape == words}
+    narrow = "int4" if words[1] % 32 == 0 else "int8"  # blocks divide its rows, or not
+    assert narrow in {tensor.dtype for tensor in stored if tensor.shape == words}
     interpreter = Interpreter(str(model.file))
     for length in LENGTHS:
         inputs = make_inputs(exported.checkpoint, length, length // 2)
         reference = expected(exported, inputs)
-        print(length, np.abs(run(interpreter, inputs) - reference).max() / np.abs(reference).max())
+        assert np.abs(run(interpreter, inputs) - reference).max() < 0.6 * np.abs(reference).max()
