@@ -10,7 +10,7 @@ some layers in fp32.
 """
 
 import difflib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from edgebert.targets import Format
@@ -57,6 +57,17 @@ class Scheme:
     per_token: bool = False
     error_feedback: bool = False
     table_bits: int = 8
+
+
+def _and_gptq(nearest: Scheme) -> tuple[Scheme, Scheme]:
+    """A scheme that rounds weights to the nearest level, and the same with GPTQ."""
+    return nearest, replace(
+        nearest,
+        name=f"{nearest.name}_gptq",
+        description=f"as {nearest.name}, rounded by GPTQ: errors make up for each other",
+        calibrated=True,
+        error_feedback=True,
+    )
 
 
 ONNX = (
@@ -182,43 +193,26 @@ ONNX = (
         "int8 weights with a scale for 32 inputs of a channel",
         block_size=32,
     ),
-    Scheme(
-        "weight_only_wi4b32",
-        ("onnx",),
-        "onnxruntime",
-        4,
-        "int4 weights with a scale for 32 inputs of a channel; embeddings int8",
-        block_size=32,
+    *_and_gptq(
+        Scheme(
+            "weight_only_wi4b32",
+            ("onnx",),
+            "onnxruntime",
+            4,
+            "int4 weights with a scale for 32 inputs of a channel; embeddings int8",
+            block_size=32,
+        )
     ),
-    Scheme(
-        "weight_only_wi4b32_gptq",
-        ("onnx",),
-        "onnxruntime",
-        4,
-        "as weight_only_wi4b32, rounded by GPTQ so that errors on calibration texts make up",
-        calibrated=True,
-        block_size=32,
-        error_feedback=True,
-    ),
-    Scheme(
-        "weight_only_wi4b128",
-        ("onnx",),
-        "onnxruntime",
-        4,
-        "int4 weights with a scale for 128 inputs of a channel; embeddings int4",
-        block_size=128,
-        table_bits=4,
-    ),
-    Scheme(
-        "weight_only_wi4b128_gptq",
-        ("onnx",),
-        "onnxruntime",
-        4,
-        "as weight_only_wi4b128, rounded by GPTQ so that errors on calibration texts make up",
-        calibrated=True,
-        block_size=128,
-        error_feedback=True,
-        table_bits=4,
+    *_and_gptq(
+        Scheme(
+            "weight_only_wi4b128",
+            ("onnx",),
+            "onnxruntime",
+            4,
+            "int4 weights with a scale for 128 inputs of a channel; embeddings int4",
+            block_size=128,
+            table_bits=4,
+        )
     ),
 )
 
@@ -247,23 +241,15 @@ SCHEMES: tuple[Scheme, ...] = (
         8,
         "int8 weights with a scale a channel, computed with in fp32",
     ),
-    Scheme(
-        "dynamic_wi4b64_afp32",
-        ("tflite",),
-        "litert",
-        4,
-        "int4 weights with a scale for 64 inputs of a channel",
-        block_size=64,
-    ),
-    Scheme(
-        "dynamic_wi4b64_afp32_gptq",
-        ("tflite",),
-        "litert",
-        4,
-        "as dynamic_wi4b64_afp32, rounded by GPTQ so that errors on calibration texts make up",
-        calibrated=True,
-        block_size=64,
-        error_feedback=True,
+    *_and_gptq(
+        Scheme(
+            "dynamic_wi4b64_afp32",
+            ("tflite",),
+            "litert",
+            4,
+            "int4 weights with a scale for 64 inputs of a channel",
+            block_size=64,
+        )
     ),
     Scheme(
         "static_wi8c_ai8",

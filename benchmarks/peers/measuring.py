@@ -49,6 +49,7 @@ class Entry(BaseModel):
         cosine_mean, cosine_min: of the logits of the test texts with those of the checkpoint.
         accuracy: on the same texts.
         instructions: of an inference, by emulated processor.
+        random_weights: whether there are no answers to compare.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -70,6 +71,7 @@ class Entry(BaseModel):
     runtime: str = ""
     machine: str = ""
     instructions: dict[str, int] = {}
+    random_weights: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ class Subject:
     Attributes:
         name: in the table.
         model: as `edgebert build --model` takes it.
-        data: data set whose test texts are run.
+        data: data set whose test texts are run; empty where the weights are random.
         checkpoint: the same model as a folder.
     """
 
@@ -164,6 +166,7 @@ def describe(subject: Subject, maker: str, version: str, file: Path) -> Entry:
         format=file.suffix[1:],
         sha256=sha256_of(*parts),
         size_mb=sum(part.stat().st_size for part in parts) / 1e6,
+        random_weights=not subject.data,
     )
 
 
@@ -181,7 +184,7 @@ def measure_all(
     found, times = {}, {}
     for file, entry in files.items():
         try:
-            found[file] = fidelity(entry, file, subject)
+            found[file] = fidelity(entry, file, subject) if subject.data else entry
             times[file] = []
         except EdgebertError as error:
             found[file] = entry.model_copy(update={"error": str(error)})

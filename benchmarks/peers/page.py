@@ -21,6 +21,7 @@ class Column:
         value: of an entry; None where it was not measured.
         form: how a value is written.
         higher: True where more is better.
+        of_answers: True where random weights have no value.
         equal: values nearer than this share of the best are equal, the noise of the measurement.
         within: values nearer than this to the best are equal.
     """
@@ -29,13 +30,16 @@ class Column:
     value: Callable[[Entry], float | None]
     form: str
     higher: bool = False
+    of_answers: bool = False
     equal: float = 0.0
     within: float = 0.0
 
     def text(self, entry: Entry) -> str:
         """The value in the table."""
         value = self.value(entry)
-        return "not run" if value is None else format(value, self.form)
+        if value is None:
+            return "" if self.of_answers and entry.random_weights else "not run"
+        return format(value, self.form)
 
     def best(self, entries: Sequence[Entry]) -> Entry | None:
         """The entry with the best value."""
@@ -61,9 +65,9 @@ COLUMNS = (
     Column("memory, MB", lambda entry: entry.memory_mb, ".1f", equal=0.05),
     Column("load, ms", lambda entry: entry.load_ms, ".0f", equal=0.1),
     Column("speed", lambda entry: entry.speed, ".2f", higher=True, equal=0.1),
-    Column("cosine", lambda entry: entry.cosine_mean, ".5f", higher=True, within=1e-4),
-    Column("lowest", lambda entry: entry.cosine_min, ".4f", higher=True, within=1e-3),
-    Column("accuracy", lambda entry: entry.accuracy, ".3f", higher=True, within=0.0151),
+    Column("cosine", lambda e: e.cosine_mean, ".5f", higher=True, of_answers=True, within=1e-4),
+    Column("lowest", lambda e: e.cosine_min, ".4f", higher=True, of_answers=True, within=1e-3),
+    Column("accuracy", lambda e: e.accuracy, ".3f", higher=True, of_answers=True, within=0.0151),
     *(Column(f"M instr. {cpu[-3:]}", _instructions(cpu), ".1f", equal=0.01) for cpu in CPUS),
 )
 
@@ -95,6 +99,8 @@ def standing(entries: Sequence[Entry]) -> list[str]:
     heads = " | ".join(f"best {entry.format} of the peers | edgebert" for entry in ours)
     lines = ["", f"| column | {heads} |", f"| --- |{' --- |' * 2 * len(ours)}"]
     for column in COLUMNS:
+        if column.of_answers and ours[0].random_weights:
+            continue
         cells = []
         for entry in ours:
             peers = [e for e in entries if e.format == entry.format]
@@ -149,7 +155,13 @@ def write_page(entries: Sequence[Entry]) -> None:
     ]
     for subject in dict.fromkeys(entry.subject for entry in entries):
         of_it = [entry for entry in entries if entry.subject == subject]
-        lines += [f"## {subject}", "", *table(of_it), *standing(of_it), ""]
+        lines += [f"## {subject}", ""]
+        if any(entry.random_weights for entry in of_it):
+            lines += [
+                "The weights are random: sizes and speeds are real, answers are not.",
+                "",
+            ]
+        lines += [*table(of_it), *standing(of_it), ""]
     text = PAGE.read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)

@@ -2,11 +2,11 @@ r"""edgebert beside the tools that people use: docs/benchmarks.md.
 
     uv run python -m benchmarks.peers.run work [NAME=CHECKPOINT:DATA ...]
 
-The shipped ALBERT is always in the table; checkpoints with real weights are named, such as that of
-results.py:
+The shipped ALBERT is always in the table; others are named, such as the checkpoint of results.py,
+or, without data, a model of the catalogue with random weights, for sizes and speeds:
 
     uv run python -m benchmarks.peers.run work \
-        MiniLM-L6=work/on-clinc150/teacher:clinc150
+        MiniLM-L6=work/on-clinc150/teacher:clinc150 ALBERT-base=albert-base-v2:
 
 Every peer has a folder here: what it needs (requirements.in, and requirements.lock by
 `uv pip compile`), and make.py, which leaves its model file as its documentation recommends. An
@@ -31,7 +31,8 @@ from benchmarks.peers.measuring import (
     with_instructions,
 )
 from benchmarks.peers.page import write_page
-from edgebert.pipeline.stages.load import resolve_model
+from edgebert.pipeline.source import find_source
+from edgebert.pipeline.stages.load import Load
 from edgebert.targets.errors import MachineError
 
 ENTRIES = TypeAdapter(list[Entry])
@@ -48,7 +49,9 @@ def subject_of(word: str, work: Path) -> Subject:
 
 def load_subject(name: str, model: str, data: str, work: Path) -> Subject:
     """A subject with its checkpoint as a folder."""
-    return Subject(name, model, data, resolve_model(model, work=work / slug(name) / "checkpoint"))
+    folder = work / slug(name) / "checkpoint"
+    folder.mkdir(parents=True, exist_ok=True)
+    return Subject(name, model, data, Load(find_source(model, init_random=not data))(folder))
 
 
 def slug(name: str) -> str:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from onnx import helper
 
 from edgebert.pipeline.runtimes.onnx_file import load_proto
+from edgebert.pipeline.runtimes.onnx_size import load_session
 
 _EACH = "_each"  # ends the name of what a Loop leaves after each pass
 
@@ -57,9 +58,7 @@ class OnnxActivations:
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3
         options.intra_op_num_threads = 1
-        self._session = onnxruntime.InferenceSession(
-            probe.SerializeToString(), options, providers=["CPUExecutionProvider"]
-        )
+        self._session = load_session(probe, options)
 
     def run(self, ids: list[int], type_ids: list[int]) -> Mapping[str, NDArray[Any]]:
         """The selected tensors for one row, unpadded; by name."""

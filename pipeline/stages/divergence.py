@@ -14,8 +14,8 @@ from edgebert.calibration.dataset import Row
 from edgebert.pipeline.bundle import Bundle
 from edgebert.pipeline.runners import Job, Runner, find_runner
 from edgebert.pipeline.runtimes.onnx_file import load_proto
+from edgebert.pipeline.runtimes.onnx_size import save_onnx
 from edgebert.pipeline.stages.device_rows import describe_rows
-from edgebert.pipeline.stages.onnx_graph import save
 from edgebert.pipeline.stages.onnx_loop import unroll
 
 Values = NDArray[np.float64]
@@ -90,7 +90,7 @@ def _probe(file: Path, folder: Path) -> tuple[Path, dict[str, str]]:
             proto.graph.output.append(value)
         names[node.output[0]] = f"{node.op_type} of {weight}, use {uses[weight]}"
     probe = folder / "probe.onnx"
-    save(proto, probe)
+    save_onnx(proto, probe)
     return probe, names
 
 

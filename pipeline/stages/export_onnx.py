@@ -14,6 +14,7 @@ import onnx
 import torch
 
 from edgebert.pipeline.artifact import Checkpoint, Model
+from edgebert.pipeline.runtimes import onnx_size
 from edgebert.pipeline.runtimes.onnx_file import describe
 from edgebert.pipeline.stages import onnx_graph, onnx_loop
 from edgebert.pipeline.stages.conformance import check_onnx, sample_inputs, torch_logits
@@ -62,7 +63,7 @@ class ExportOnnx:
         onnx_graph.name_initializers(graph, parameters)
         onnx_loop.roll(graph)
         file = out / "model.onnx"
-        onnx_graph.save(graph, file)
+        onnx_size.save_onnx(graph, file)
         onnx.checker.check_model(str(file), full_check=True)
         exported = describe(out, "fp32", checkpoint.max_length)
         _check_shapes(exported.info.inputs)
@@ -77,13 +78,17 @@ class ExportOnnx:
         """Bring the opset and the IR version within the target's limits."""
         if self._opset < EXPORTER_OPSETS[0]:
             try:
-                graph = onnx.version_converter.convert_version(graph, self._opset)
+                converted = onnx.version_converter.convert_version(
+                    onnx_size.without_weights(graph), self._opset
+                )
             except Exception as error:  # the converter raises bare RuntimeErrors
                 raise InputError(
                     f"this model has no form in opset {self._opset}: {error}",
                     "max_opset of the target",
                     f"opset {EXPORTER_OPSETS[0]} has one: use a newer onnxruntime on the device",
                 ) from error
+            onnx_size.restore_weights(converted, graph)
+            graph = converted
         needed_ir = onnx_graph.IR_OF_OPSET[self._opset]
         if needed_ir > self.max_ir_version:
             raise InputError(
@@ -114,7 +119,7 @@ def _trace(module: ExportModule, checkpoint: Checkpoint, opset: int, file: Path)
             verbose=False,
         )
     size = sum(p.numel() * p.element_size() for p in module.parameters())
-    program.save(str(file), external_data=size > onnx_graph.INLINE_LIMIT)
+    program.save(str(file), external_data=size > onnx_size.INLINE_LIMIT)
 
 
 @contextlib.contextmanager

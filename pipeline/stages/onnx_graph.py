@@ -11,9 +11,10 @@ import numpy as np
 import onnx
 import onnxruntime
 
+from edgebert.pipeline.runtimes.onnx_size import without_weights
+
 # Opset -> IR version that came with it (https://onnx.ai/onnx/repo-docs/Versioning.html).
 IR_OF_OPSET = {15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11}
-INLINE_LIMIT = 1_900_000_000  # bytes; a protobuf file ends at 2 GB
 
 
 def fold_constants(source: Path, target: Path) -> None:
@@ -22,22 +23,23 @@ def fold_constants(source: Path, target: Path) -> None:
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     options.optimized_model_filepath = str(target)
     options.log_severity_level = 3
-    if total_bytes(source) > INLINE_LIMIT:
+    if source.with_name(f"{source.name}.data").exists():
         options.add_session_config_entry(
             "session.optimized_model_external_initializers_file_name", f"{target.name}.data"
         )
     onnxruntime.InferenceSession(str(source), options, providers=["CPUExecutionProvider"])
-
-
-def total_bytes(file: Path) -> int:
-    """Bytes of an ONNX file with its external data."""
-    data = file.with_name(f"{file.name}.data")
-    return file.stat().st_size + (data.stat().st_size if data.exists() else 0)
+    folded = onnx.load(target, load_external_data=False)
+    for node in folded.graph.node:
+        # Written at its default where weights are external; opsets below 18 do not know it.
+        kept = [a for a in node.attribute if (a.name, a.i) != ("noop_with_empty_axes", 0)]
+        del node.attribute[:]
+        node.attribute.extend(kept)
+    target.write_bytes(folded.SerializeToString())
 
 
 def copy_dimensions(model: Any) -> None:
     """Let a Reshape copy the dimensions that it keeps (0), not look them up; in place."""
-    inferred = onnx.shape_inference.infer_shapes(model).graph
+    inferred = onnx.shape_inference.infer_shapes(without_weights(model)).graph
     shapes = {
         value.name: [dim.dim_param or dim.dim_value for dim in value.type.tensor_type.shape.dim]
         for value in (*inferred.value_info, *inferred.input)
@@ -133,17 +135,6 @@ def strip(model: Any) -> None:
     del model.opset_import[:]
     model.opset_import.extend(kept)
     model.producer_name, model.producer_version = "edgebert", ""
-
-
-def save(model: Any, file: Path) -> None:
-    """Write one file; beyond `INLINE_LIMIT` the weights go into `<file>.data` beside it."""
-    size = sum(len(tensor.raw_data) for tensor in model.graph.initializer)
-    data = file.with_name(f"{file.name}.data")
-    data.unlink(missing_ok=True)  # onnx appends to one that is there
-    if size > INLINE_LIMIT:
-        onnx.save(model, file, save_as_external_data=True, location=data.name)
-    else:
-        onnx.save(model, file)
 
 
 def _content(array: Any) -> tuple[Any, tuple[int, ...], bytes]:

@@ -15,6 +15,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from edgebert.pipeline.runtimes.onnx_size import without_weights
 from edgebert.pipeline.runtimes.repetition import Node, Repetition, find_repetition
 
 
@@ -110,7 +111,7 @@ def _is_matrix(tensor: onnx.TensorProto) -> bool:
 
 def _type_of(proto: onnx.ModelProto, name: str) -> int:
     """Element type of a tensor: of fp16 models it is known, contributed operators give fp32."""
-    inferred = onnx.shape_inference.infer_shapes(proto)
+    inferred = onnx.shape_inference.infer_shapes(without_weights(proto))
     types = {v.name: v.type.tensor_type.elem_type for v in inferred.graph.value_info}
     return int(types.get(name) or TensorProto.FLOAT)
 

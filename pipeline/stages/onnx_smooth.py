@@ -15,6 +15,7 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper
 
+from edgebert.pipeline.runtimes.onnx_size import load_session
 from edgebert.pipeline.stages.onnx_weights import (
     Array,
     Feed,
@@ -58,9 +59,7 @@ def channel_maxima(
         probe.graph.output.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, None))
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(
-        probe.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
+    session = load_session(probe, options)
     maxima: dict[str, Array] = {}
     for feed in feeds:
         for name, value in zip(wanted, session.run(wanted, feed), strict=True):

@@ -15,6 +15,7 @@ import onnx
 
 from edgebert.pipeline.artifact import Checkpoint, Model, TokenRow
 from edgebert.pipeline.runtimes.onnx_file import check_int8, describe, load_proto, required_ir
+from edgebert.pipeline.runtimes.onnx_size import save_onnx
 from edgebert.pipeline.runtimes.stored_tensor import Layer
 from edgebert.pipeline.schemes import Scheme, SchemeError, mixed_name
 from edgebert.pipeline.stages import onnx_graph, onnx_loop
@@ -84,7 +85,7 @@ class QuantizeOnnx:
         onnx_loop.roll(proto)
         self._check_limits(proto, where)
         out.mkdir(parents=True, exist_ok=True)
-        onnx_graph.save(proto, out / "model.onnx")
+        save_onnx(proto, out / "model.onnx")
         name = mixed_name(self.scheme.name) if self.fp32_layers else self.scheme.name
         return describe(out, name, checkpoint.max_length)
 
@@ -104,7 +105,7 @@ class QuantizeOnnx:
         """
         fp32_proto, quantized = self._quantize(checkpoint, fp32, calibration)
         for layer in onnx_layers(fp32_proto):
-            onnx_graph.save(mix(fp32_proto, quantized, {layer.name}), folder / "model.onnx")
+            save_onnx(mix(fp32_proto, quantized, {layer.name}), folder / "model.onnx")
             yield layer, folder / "model.onnx"
 
     def _where(self, fp32: Model) -> str:

@@ -12,9 +12,14 @@ from edgebert.pipeline.artifact import Checkpoint
 from edgebert.pipeline.catalogue import CatalogueEntry
 from edgebert.pipeline.families import find_family
 
+INITIAL_DEVIATION = 0.02  # BERT's own initializer_range
+
 
 def write_random(entry: CatalogueEntry, labels: Sequence[str], seed: int, out: Path) -> Checkpoint:
-    """Leave a seeded random classifier in `out`, marked `edgebert_random_weights`."""
+    """Leave a seeded random classifier in `out`, marked `edgebert_random_weights`.
+
+    No parameter is left at a value that a converter may fold away, as none of a trained one is.
+    """
     import torch
     from transformers import AutoConfig, AutoModelForSequenceClassification
 
@@ -30,6 +35,9 @@ def write_random(entry: CatalogueEntry, labels: Sequence[str], seed: int, out: P
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         model = AutoModelForSequenceClassification.from_config(config)
+        for parameter in model.parameters():
+            if parameter.dim() == 1:  # biases and LayerNorms, which start as zeros and ones
+                parameter.data += INITIAL_DEVIATION * torch.randn_like(parameter)
     pads_left = find_family(entry.model_type).pads_left
     tokenizer = make_tokenizer(int(config.vocab_size), int(config.pad_token_id or 0), pads_left)
     return save_checkpoint(model, tokenizer, out, entry.name)
