@@ -2,8 +2,7 @@
 
 What a product x W loses depends on the inputs it gets: with H the sum of x x^T over calibration
 texts, a matrix is rounded column by column, and what a column loses is taken up by those that are
-still to come, in the proportions that H's inverse gives. At 4 bits the error of the logits falls by
-a third to a half.
+still to come, in the proportions that H's inverse gives. At 4 bits the products' error halves.
 """
 
 from collections.abc import Mapping, Sequence
