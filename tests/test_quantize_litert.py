@@ -148,7 +148,7 @@ def test_an_infinite_scale_is_refused(bert: tuple[Checkpoint, Model], tmp_path: 
 def test_weights_that_differ_by_rounding_are_stored_once(
     changed: int, merged: bool, bert: tuple[Checkpoint, Model], tmp_path: Path
 ) -> None:
-    stage = QuantizeLitert(find_scheme("dynamic_wi8c_afp32", "tflite"))
+    stage = QuantizeLitert(find_scheme("dynamic_wi8c_afp32", "tflite"), rolled=False)
     model = TfliteFile(stage(*bert, (), tmp_path / "int8").file).model
     users = [
         tensor

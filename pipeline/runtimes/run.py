@@ -19,7 +19,7 @@ import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,11 +37,21 @@ PROVIDERS = {
 }
 # Measured runs are made in so many turns.
 TURNS = 5
-# An ONNX model of one Identity (opset 15): what the runtime itself takes when it starts.
-ONE_NODE = bytes.fromhex(
-    "08083a370a100a017812017922084964656e746974791201675a0f0a0178120a0a080801"
-    "12040a020801620f0a0179120a0a08080112040a02080142040a00100f"
-)
+# A model of one operator: what the runtime itself takes when it starts. Identity of opset 15, Tanh.
+ONE_NODE = {
+    ".onnx": bytes.fromhex(
+        "08083a370a100a017812017922084964656e746974791201675a0f0a0178120a0a080801"
+        "12040a020801620f0a0179120a0a08080112040a02080142040a00100f"
+    ),
+    ".tflite": bytes.fromhex(
+        "1800000054464c3300000e00140010000c000800000004000e000000100000001c000000b400000003000000"
+        "0100000008000000040004000400000001000000100000000c00140010000c00080004000c00000010000000"
+        "3c0000004000000044000000010000001000000000000a000c000000080004000a000000080000000c000000"
+        "0100000001000000010000000000000001000000010000000100000000000000020000002000000004000000"
+        "eeffffff04000000010000000100000000000600080004000600000004000000010000000100000001000000"
+        "100000000c000c000b000000000004000c0000001c0000000000001c"
+    ),
+}
 TFLITE_PACKAGES = {"ai_edge_litert": "ai-edge-litert", "tflite_runtime": "tflite-runtime"}
 
 
@@ -243,14 +253,22 @@ class TfliteSession(Session):
             raise RunError(f"{file} has no signatures")
         self._dtypes = {name: detail["dtype"] for name, detail in inputs[0].items()}
         self._check_inputs(file)
-        lengths = [int(detail["input_ids"]["shape"][1]) for detail in inputs]
+        lengths = [_length(name, d["input_ids"]) for name, d in zip(names, inputs)]  # noqa: B905
         self._runners = dict(zip(lengths, runners))  # noqa: B905 (strict= needs Python 3.10)
         self.lengths = tuple(sorted(lengths))
         self.runtime = f"{package} {importlib.metadata.version(package)}"
 
     def _run(self, feed: dict[str, Any]) -> Any:
+        # Where one graph serves all lengths, the runner resizes it to what it is fed: LiteRT keeps
+        # the packed weights, tflite-runtime packs them anew where the length is not the last one's.
         (output,) = self._runners[feed["input_ids"].shape[1]](**feed).values()
         return output
+
+
+def _length(signature: str, ids: dict[str, Any]) -> int:
+    """Token length of a signature: in its name, since its input may be of any, else the input's."""
+    named = re.fullmatch(r"s(\d+)", signature)
+    return int(named[1] if named else ids["shape"][1])
 
 
 def open_session(
@@ -481,6 +499,18 @@ def memory_mb(name: str) -> float:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
 
 
+def _start(suffix: str) -> None:
+    """Start the runtime of a suffix: what it takes by itself is no model's memory."""
+    runtime, model = _needed(runtime_module(suffix)), ONE_NODE[suffix]
+    if suffix == ".onnx":
+        runtime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    else:
+        with suppress(SystemError):  # built for another NumPy: the session says so
+            interpreter = runtime.Interpreter(model_content=model)
+            interpreter.allocate_tensors()
+            interpreter.invoke()
+
+
 def measure(
     files: Sequence[Path], tokens: int, threads: int, runs: int, warmups: int, **options: Any
 ) -> list[dict[str, Any]]:
@@ -489,9 +519,7 @@ def measure(
     They take turns, so that a busy machine slows all alike. Memory is told of the first file only,
     since the others share its process.
     """
-    runtime = _needed(runtime_module(files[0].suffix))
-    if files[0].suffix == ".onnx":
-        runtime.InferenceSession(ONE_NODE, providers=["CPUExecutionProvider"])
+    _start(files[0].suffix)
     bare_mb = memory_mb("VmRSS")
     ids, zeros = [1] * tokens, [0] * tokens  # which tokens they are does not change the time
     sessions: list[Session] = []

@@ -99,7 +99,10 @@ class TfliteFile:
         return found
 
     def info(self, scheme: str, max_length: int) -> ModelInfo:
-        """Describe the file; a signature is one token length, named `s` and the length."""
+        """Describe the file; a signature is one token length, named `s` and the length.
+
+        A dimension that follows the length is that of the longest one.
+        """
         signatures = {int(text_of(s.signatureKey)[1:]): s for s in self.model.signatureDefs}
         lengths = tuple(sorted(signatures))
         longest = signatures[lengths[-1]]
@@ -108,7 +111,9 @@ class TfliteFile:
         def specs(maps: Any) -> tuple[TensorSpec, ...]:
             named = sorted((text_of(m.name), tensors[m.tensorIndex]) for m in maps)
             return tuple(
-                TensorSpec(name=name, dtype=DTYPES[tensor.type], shape=shape_of(tensor))
+                TensorSpec(
+                    name=name, dtype=DTYPES[tensor.type], shape=_shape_at(tensor, lengths[-1])
+                )
                 for name, tensor in named
             )
 
@@ -141,3 +146,10 @@ def text_of(value: bytes | str) -> str:
 def shape_of(tensor: Any) -> tuple[int, ...]:
     """Dimensions of a tensor."""
     return tuple(int(size) for size in tensor.shape) if tensor.shape is not None else ()
+
+
+def _shape_at(tensor: Any, length: int) -> tuple[int, ...]:
+    """Dimensions of a tensor at a token length."""
+    shape = shape_of(tensor)
+    signature = shape if tensor.shapeSignature is None else tensor.shapeSignature
+    return tuple(s if fixed >= 0 else length for s, fixed in zip(shape, signature, strict=True))

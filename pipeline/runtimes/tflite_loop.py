@@ -1,8 +1,8 @@
 """Layers that share their weights as one WHILE in a parsed .tflite file.
 
-XNNPACK packs a weight for every operator that reads it, in every signature: an ALBERT that is
-written out is in memory once for each depth and length. Where the passes differ in more than their
-input (static activation scales are fixed in the file), the graph stays written out.
+XNNPACK packs a weight for every operator that reads it: an ALBERT that is written out is in memory
+once for each depth. Where the passes differ in more than their input (static activation scales are
+fixed in the file), the graph stays written out.
 """
 
 import copy
@@ -17,6 +17,7 @@ from edgebert.pipeline.runtimes.tflite_blocks import details, read_scales, with_
 from edgebert.pipeline.runtimes.tflite_file import shape_of, text_of
 
 SAME_SCALE = 1e-4  # relative: a shared matrix is quantized once a depth, and its scales are rounded
+MAX_DEPRECATED_CODE = 127  # of the old 8-bit field; a runtime reads the larger of the two
 
 
 def roll(model: Any) -> int:
@@ -46,7 +47,7 @@ def _find(model: Any, index: int) -> Repetition | None:
         scale = read_scales(model, graph, tensor)
         scale = np.array([]) if scale is None else scale
         known = scales.setdefault(tensor.buffer, [])
-        alike = (i for i, other in enumerate(known) if _same_scale(other, scale))
+        alike = (i for i, other in enumerate(known) if same_scale(other, scale))
         place = next(alike, len(known))
         known[place:] = known[place:] or [scale]
         constants[str(number)] = (tensor.buffer, place, tensor.type, shape_of(tensor))
@@ -62,7 +63,8 @@ def _find(model: Any, index: int) -> Repetition | None:
     return find_repetition(nodes, inputs, _names(graph.outputs), constants, weights)
 
 
-def _same_scale(first: Any, second: Any) -> bool:
+def same_scale(first: Any, second: Any) -> bool:
+    """Whether scales differ by rounding at most."""
     return len(first) == len(second) and bool(np.allclose(first, second, rtol=SAME_SCALE, atol=0))
 
 
@@ -129,8 +131,8 @@ def _replace(model: Any, index: int, found: Repetition) -> None:
         inner.outputs = [body.take(i) for i in operator.outputs]
         body.graph.operators.append(inner)
     following = body.add(_counter())
-    one = body.add(_counter(_store(model, 1)))
-    body.graph.operators.append(_operator(model, "ADD", [number, one], [following]))
+    one = body.add(_counter(store(model, 1)))
+    body.graph.operators.append(make_operator(model, "ADD", [number, one], [following]))
     body.graph.inputs = carried
     body.graph.outputs = [following, body.take(first_end), *carried[2:]]
 
@@ -138,18 +140,20 @@ def _replace(model: Any, index: int, found: Repetition) -> None:
         condition.add(_counter()),
         *(condition.take(i) for i in (start, *captured)),
     ]
-    passes = condition.add(_counter(_store(model, len(found.passes))))
+    passes = condition.add(_counter(store(model, len(found.passes))))
     goes_on = _counter()
     goes_on.type = schema.TensorType.BOOL
     condition.graph.outputs = [condition.add(goes_on)]
-    less = _operator(model, "LESS", [condition.graph.inputs[0], passes], condition.graph.outputs)
+    less = make_operator(
+        model, "LESS", [condition.graph.inputs[0], passes], condition.graph.outputs
+    )
     condition.graph.operators.append(less)
 
     outside = _Body("", graph)
     outside.graph.tensors = list(graph.tensors)
-    zero, last = outside.add(_counter(_store(model, 0))), outside.add(_counter())
+    zero, last = outside.add(_counter(store(model, 0))), outside.add(_counter())
     left = [outside.add(copy.copy(graph.tensors[i])) for i in captured]
-    loop = _operator(model, "WHILE", [zero, start, *captured], [last, end, *left])
+    loop = make_operator(model, "WHILE", [zero, start, *captured], [last, end, *left])
     loop.builtinOptions.condSubgraphIndex = len(model.subgraphs)
     loop.builtinOptions.bodySubgraphIndex = len(model.subgraphs) + 1
     model.subgraphs += [condition.graph, body.graph]
@@ -171,26 +175,27 @@ def _counter(buffer: int = 0) -> Any:
     return tensor
 
 
-def _store(model: Any, value: int) -> int:
+def store(model: Any, value: int | Sequence[int]) -> int:
+    """Add a buffer with int32 numbers; its index."""
     buffer = schema.BufferT()
-    buffer.data = np.array([value], np.int32).view(np.uint8)
+    buffer.data = np.array(value, np.int32).reshape(-1).view(np.uint8)
     model.buffers.append(buffer)
     return len(model.buffers) - 1
 
 
-def _operator(model: Any, name: str, inputs: list[int], outputs: list[int]) -> Any:
+def make_operator(model: Any, name: str, inputs: list[int], outputs: list[int]) -> Any:
     """An operator with default options, and its code where the model has none yet."""
     builtin = getattr(schema.BuiltinOperator, name)
     codes = model.operatorCodes
     place = next((i for i, code in enumerate(codes) if code.builtinCode == builtin), len(codes))
     if place == len(codes):
         code = schema.OperatorCodeT()
-        code.builtinCode = code.deprecatedBuiltinCode = builtin
+        code.builtinCode, code.deprecatedBuiltinCode = builtin, min(builtin, MAX_DEPRECATED_CODE)
         code.version = 1
         codes.append(code)
     operator = schema.OperatorT()
     operator.opcodeIndex, operator.inputs, operator.outputs = place, inputs, outputs
-    options = f"{name.capitalize()}Options"
+    options = f"{name.title().replace('_', '')}Options"
     operator.builtinOptionsType = getattr(schema.BuiltinOptions, options)
     operator.builtinOptions = getattr(schema, f"{options}T")()
     return operator

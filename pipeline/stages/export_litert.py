@@ -137,7 +137,7 @@ def opaque_inputs(module: Any) -> Iterator[None]:
 
     It looks constant positions up: every length then stores its own piece of the table. A barrier
     does not hide a constant, but no converter knows that token ids are never negative: the smaller
-    of 0 and the smallest id is 0.
+    of 0 and an id is 0.
     """
     import torch
     from litert_torch.backend.optimization_barrier import optimization_barrier
@@ -146,7 +146,7 @@ def opaque_inputs(module: Any) -> Iterator[None]:
     zero: list[torch.Tensor] = []
 
     def see(_: Any, args: Any, inputs: dict[str, torch.Tensor]) -> None:
-        zero[:] = [inputs["input_ids"].amin().clamp(max=0)]
+        zero[:] = [inputs["input_ids"].clamp(max=0)]
 
     def hide(_: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
         hidden, _same = optimization_barrier(args[0], args[0])  # it cannot be lowered with one
@@ -155,7 +155,8 @@ def opaque_inputs(module: Any) -> Iterator[None]:
     def shift(_: Any, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
         if not isinstance(args[0], torch.Tensor):  # RoFormer's sinusoids are asked for a shape
             return None
-        return (args[0] + zero[0], *args[1:])
+        row = args[0].shape == zero[0].shape
+        return (args[0] + (zero[0] if row else zero[0].amin()), *args[1:])
 
     words = module.model.get_input_embeddings()
     with ExitStack() as stack:

@@ -22,8 +22,8 @@ class Measurement(BaseModel):
         load_ms: from the file to a session that can run.
         first_run_ms: the first inference.
         p50_ms, p90_ms, p99_ms: latency of the measured runs.
-        bare_mb: resident memory with the runtime started (onnxruntime on a model of one operator)
-            and no model of ours, in MB (1e6 bytes); None where the device does not tell.
+        bare_mb: resident memory with the runtime started on a model of one operator, and no model
+            of ours, in MB (1e6 bytes); None where the device does not tell.
         peak_mb: highest resident memory, likewise.
         fp32_p50_ms: latency of the fp32 file, measured in turns with this one; None without one.
         emulated: True where an emulator ran it, whose times say nothing of the device.

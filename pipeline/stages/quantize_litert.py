@@ -27,8 +27,8 @@ class QuantizeLitert:
         scheme: what to do.
         max_op_versions: newest version of an operator that the runtime has, where it is limited.
         fp32_layers: names of the layers that are left in fp32.
-        rolled: whether layers that share their weights become one WHILE; written out, what each
-            depth computes can be read.
+        rolled: whether signatures become one graph, and layers that share their weights one WHILE;
+            written out, what each depth computes can be read.
     """
 
     scheme: Scheme
@@ -58,6 +58,8 @@ class QuantizeLitert:
                 and this scheme has no such form.
         """
         from edgebert.pipeline.runtimes.tflite_file import TfliteFile
+        from edgebert.pipeline.runtimes.tflite_heads import keep_batch
+        from edgebert.pipeline.runtimes.tflite_lengths import merge_lengths
         from edgebert.pipeline.runtimes.tflite_loop import roll
         from edgebert.pipeline.runtimes.tflite_rewrite import (
             correct_versions,
@@ -96,8 +98,11 @@ class QuantizeLitert:
         store_in_int8(tflite.model, kept)
         merge_rounding_twins(tflite.model)
         tidy(tflite.model)
-        if self.rolled and roll(tflite.model):
-            tidy(tflite.model)  # the new subgraphs' names and counters
+        if self.rolled:
+            keep_batch(tflite.model)
+            merge_lengths(tflite.model)
+            roll(tflite.model)
+            tidy(tflite.model)  # the new subgraphs' names and constants
         correct_versions(tflite.model)
         write_tflite(tflite.model, file)
         check_stored(tflite, self.scheme, {hashlib.sha256(data).hexdigest() for data in kept})

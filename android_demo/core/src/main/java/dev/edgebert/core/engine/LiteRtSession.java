@@ -2,8 +2,6 @@ package dev.edgebert.core.engine;
 
 import dev.edgebert.core.bundle.BundleException;
 import dev.edgebert.core.bundle.BundleException.Problem;
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import java.nio.FloatBuffer;
 import java.util.HashMap;
 import java.util.Map;
@@ -26,9 +24,17 @@ final class LiteRtSession implements Session {
     this.padId = padId;
     this.padsLeft = padsLeft;
     for (String signature : (String[]) api.getSignatureKeys.invoke(interpreter)) {
-      Object tensor = api.getInputTensor.invoke(interpreter, "input_ids", signature);
-      signatures.put(((int[]) api.shape.invoke(tensor))[1], signature);
+      signatures.put(length(signature), signature);
     }
+  }
+
+  /** Token length of a signature: in its name, since its input may be of any, else the input's. */
+  private int length(String signature) throws ReflectiveOperationException {
+    if (signature.matches("s\\d{1,9}")) {
+      return Integer.parseInt(signature.substring(1));
+    }
+    Object tensor = api.getInputTensor.invoke(interpreter, "input_ids", signature);
+    return ((int[]) api.shape.invoke(tensor))[1];
   }
 
   @Override
@@ -39,7 +45,7 @@ final class LiteRtSession implements Session {
     }
     Row row = new Row(ids, typeIds, signature.getKey(), padId, padsLeft);
     try {
-      return run(row, signature.getValue());
+      return run(row, signature.getKey(), signature.getValue());
     } catch (ReflectiveOperationException error) {
       throw LiteRtEngine.refused(error);
     }
@@ -51,7 +57,7 @@ final class LiteRtSession implements Session {
     return (padsLeft ? "left" : "right") + ", to " + lengths + " tokens, batch 1";
   }
 
-  private float[][] run(Row row, String signature)
+  private float[][] run(Row row, int length, String signature)
       throws ReflectiveOperationException, BundleException {
     Map<String, Object> feed = new HashMap<>();
     for (String name : (String[]) api.getSignatureInputs.invoke(interpreter, signature)) {
@@ -61,11 +67,15 @@ final class LiteRtSession implements Session {
       if (values == null) {
         throw new BundleException(Problem.MODEL_REFUSED, name);
       }
-      feed.put(name, buffer(values, wide));
+      // One graph serves all lengths: it is resized to an array, and would not be to a buffer.
+      feed.put(name, wide ? new long[][] {widen(values)} : new int[][] {values});
     }
     String output = ((String[]) api.getSignatureOutputs.invoke(interpreter, signature))[0];
     Object tensor = api.getOutputTensor.invoke(interpreter, output, signature);
     int[] shape = (int[]) api.shape.invoke(tensor);
+    if (shape.length == 3) { // of tokens; it may not be resized yet
+      shape[1] = length;
+    }
     long[] wideShape = new long[shape.length];
     int size = 1;
     for (int axis = 0; axis < shape.length; axis++) {
@@ -79,18 +89,12 @@ final class LiteRtSession implements Session {
     return row.logits(logits.array(), wideShape);
   }
 
-  private static ByteBuffer buffer(int[] values, boolean wide) {
-    ByteBuffer bytes = ByteBuffer.allocateDirect(values.length * (wide ? 8 : 4));
-    bytes.order(ByteOrder.nativeOrder());
-    for (int value : values) {
-      if (wide) {
-        bytes.putLong(value);
-      } else {
-        bytes.putInt(value);
-      }
+  private static long[] widen(int[] values) {
+    long[] wide = new long[values.length];
+    for (int index = 0; index < values.length; index++) {
+      wide[index] = values[index];
     }
-    bytes.rewind();
-    return bytes;
+    return wide;
   }
 
   @Override
