@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-import torch
 from safetensors.torch import load_file, save_file
 
 from edgebert.pipeline.artifact import Checkpoint, TensorSpec
@@ -123,24 +122,6 @@ def test_a_small_albert_does_not_grow(tiny_checkpoint: TinyCheckpoint, tmp_path:
     source = (checkpoint.path / "model.safetensors").stat().st_size
     model = ExportOnnx()(checkpoint, tmp_path / "onnx")
     assert model.file.stat().st_size <= 1.15 * source
-
-
-def test_a_language_model_head_in_the_weights_stays_out(
-    tiny_checkpoint: TinyCheckpoint, tmp_path: Path
-) -> None:
-    checkpoint = tiny_checkpoint("bert", tmp_path / "bert")
-    file = checkpoint.path / "model.safetensors"
-    tensors = load_file(file)
-    tensors["cls.predictions.decoder.weight"] = tensors[
-        "bert.embeddings.word_embeddings.weight"
-    ].clone()
-    tensors["cls.predictions.bias"] = torch.ones(160)
-    save_file(tensors, file, metadata={"format": "pt"})
-    graph = onnx.load(ExportOnnx()(checkpoint, tmp_path / "onnx").file).graph
-    tables = [tensor.name for tensor in graph.initializer if 160 in tensor.dims]
-    assert tables == ["bert.embeddings.word_embeddings.weight"]
-    used = {name for node in graph.node for name in node.input}
-    assert {tensor.name for tensor in graph.initializer} <= used
 
 
 EXPORT = """

@@ -15,12 +15,13 @@ from int4_files import widened_onnx
 
 from edgebert.pipeline.artifact import Checkpoint, Model, dotted
 from edgebert.pipeline.families import all_families, find_family
-from edgebert.pipeline.runtimes.onnx_file import all_nodes
+from edgebert.pipeline.runtimes.onnx_file import all_nodes, duplicates
 from edgebert.pipeline.schemes import find_scheme
 from edgebert.pipeline.stages import onnx_blocks
 from edgebert.pipeline.stages.conformance import sample_inputs
 from edgebert.pipeline.stages.export_onnx import ExportOnnx
 from edgebert.pipeline.stages.load import load_model
+from edgebert.pipeline.stages.onnx_loop import reads
 from edgebert.pipeline.stages.quantize_onnx import QuantizeOnnx
 from edgebert.targets.errors import InputError
 
@@ -31,14 +32,14 @@ SHAPES = ((4, 8), (2, 16), (5, 40), (4, 64))
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "modernbert-cls": ("modernbert", {"classifier_pooling": "cls"}),
     "deberta-v2-conv": ("deberta-v2", {"conv_kernel_size": 3, "conv_act": "gelu"}),
+    "deberta-v2-own-keys": ("deberta-v2", {"share_att_key": False}),
+    "deberta-v2-absolute": ("deberta-v2", {"relative_attention": False}),
     "bert-token": ("bert", {"task": "token"}),
 }
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     **{name: (name, {}) for name in all_families()},
     **VARIANTS,
 }
-# Shapes that are put together at run time: ConvBERT folds the batch into the sequence.
-LOOKED_UP = {"convbert": 6}
 Reference = Callable[[Checkpoint, dict[str, torch.Tensor]], np.ndarray]
 Exported = tuple[Checkpoint, Model]
 
@@ -125,18 +126,30 @@ def test_no_shared_code_compares_a_family_name() -> None:
 
 def test_no_leftovers_of_the_exporter(exported: Exported) -> None:
     """Shapes put together at run time, NaN guards, norms and activations written out."""
-    checkpoint, model = exported
+    _, model = exported
     nodes = list(all_nodes(onnx.load(model.file).graph))
     counts = Counter(node.op_type for node in nodes)
-    unwanted = ("IsNaN", "IsInf", "ConstantOfShape", "Constant", "Dropout", "Size", "Pow", "Erf")
+    unwanted = (
+        *("IsNaN", "IsInf", "ConstantOfShape", "Constant", "Dropout", "Size"),
+        *("Pow", "Erf", "Einsum", "GatherND"),
+    )
     assert {operator: counts[operator] for operator in unwanted if counts[operator]} == {}
     assert counts["Identity"] == counts["Loop"]  # what tells a Loop to go on
-    made = {name: node.op_type for node in nodes for name in node.output}
-    shapes = [node.input[1] for node in nodes if node.op_type == "Reshape"]
-    if checkpoint.family.mask == "additive":  # the others work out relative positions
-        looked_up = [made[name] for name in shapes if name in made]
-        assert len(looked_up) <= LOOKED_UP.get(checkpoint.config.model_type, 0)
-        assert counts["Shape"] <= 4, "of the ids, for positions"
+    made = {output for node in nodes for output in node.output}
+    assert [n.name for n in nodes if n.op_type == "Reshape" and n.input[1] in made] == []
+    assert counts["Shape"] <= 4, "of the ids, for positions"
+
+
+def test_nothing_is_stored_or_computed_in_vain(exported: Exported) -> None:
+    """No weight twice, none that nothing reads, no node that the logits do not depend on."""
+    proto = onnx.load(exported[1].file)
+    assert duplicates(proto, larger_than=1) == ()
+    needed, read = {output.name for output in proto.graph.output}, set[str]()
+    for node in reversed(proto.graph.node):
+        assert needed & set(node.output), node.name
+        needed |= reads(node)
+        read |= reads(node)
+    assert {tensor.name for tensor in proto.graph.initializer} <= read
 
 
 def test_int4(exported: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

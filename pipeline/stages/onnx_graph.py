@@ -112,8 +112,10 @@ def name_initializers(model: Any, parameters: Mapping[str, Any]) -> None:
     names: dict[tuple[Any, tuple[int, ...], bytes], str] = {}
     for name, array in parameters.items():
         names.setdefault(_content(array), name)
-        if array.ndim == 2:
-            names.setdefault(_content(array.T), f"{name}.T")
+        if array.ndim > 1:  # XLNet's parameters have a dimension for heads and one for their size
+            matrix, weight = array.reshape(len(array), -1), f"{name.removesuffix('.weight')}.weight"
+            names.setdefault(_content(matrix), weight)
+            names.setdefault(_content(matrix.T), f"{weight}.T")
     renamed: dict[str, str] = {}
     for index, tensor in enumerate(model.graph.initializer):
         array = onnx.numpy_helper.to_array(tensor)

@@ -52,6 +52,12 @@ def _own_biases(proto: onnx.ModelProto) -> None:
             seen.add(name)
 
 
+def _other_products(proto: onnx.ModelProto) -> list[str]:
+    """MatMuls without a stored matrix: of two activations, or with a constant for each head."""
+    stored = {node.name for node in stored_matmuls(proto)}
+    return [n.name for n in proto.graph.node if n.op_type == "MatMul" and n.name not in stored]
+
+
 def quantize_static(
     proto: onnx.ModelProto, feeds: Sequence[Feed], reduce_range: bool
 ) -> onnx.ModelProto:
@@ -70,10 +76,6 @@ def quantize_static(
         from nncf.quantization import advanced_parameters as advanced
 
         _own_biases(proto)
-        weighted = {node.name for node in stored_matmuls(proto)}
-        others = [
-            n.name for n in proto.graph.node if n.op_type == "MatMul" and n.name not in weighted
-        ]
         overflow = advanced.OverflowFix.ENABLE if reduce_range else advanced.OverflowFix.DISABLE
         # SmoothQuant is ours (onnx_smooth.py): NNCF's leaves out weights that layers share.
         off = advanced.AdvancedSmoothQuantParameters(convolution=-1, matmul=-1)
@@ -82,7 +84,9 @@ def quantize_static(
             nncf.Dataset(list(feeds)),
             subset_size=len(feeds),
             model_type=nncf.ModelType.TRANSFORMER,
-            ignored_scope=nncf.IgnoredScope(types=IGNORED, names=others, validate=False),
+            ignored_scope=nncf.IgnoredScope(
+                types=IGNORED, names=_other_products(proto), validate=False
+            ),
             advanced_parameters=advanced.AdvancedQuantizationParameters(
                 overflow_fix=overflow, smooth_quant_alphas=off
             ),
@@ -99,5 +103,7 @@ def compress_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
         return nncf.compress_weights(
             proto,
             mode=nncf.CompressWeightsMode.INT8_ASYM,
-            ignored_scope=nncf.IgnoredScope(types=IGNORED, validate=False),
+            ignored_scope=nncf.IgnoredScope(
+                types=IGNORED, names=_other_products(proto), validate=False
+            ),
         )

@@ -144,9 +144,11 @@ def embeddings_to_int8(proto: onnx.ModelProto) -> None:
                 to=onnx.TensorProto.FLOAT,
             ),
             helper.make_node(
-                "Gather", [scale_name, ids], [f"{out}_scale"], f"{node.name}_scale", axis=0
+                "Gather", [scale_name, ids], [f"{out}_row_scale"], f"{node.name}_scale", axis=0
             ),
-            helper.make_node("Mul", [f"{out}_cast", f"{out}_scale"], [out], f"{node.name}_widen"),
+            helper.make_node(
+                "Mul", [f"{out}_cast", f"{out}_row_scale"], [out], f"{node.name}_widen"
+            ),
         ]
     replace_nodes(proto, nodes)
 

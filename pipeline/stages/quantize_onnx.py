@@ -25,6 +25,7 @@ from edgebert.pipeline.stages.onnx_weights import (
     embeddings_to_int8,
     gemm_to_matmul,
     store_rest_int8,
+    stored_matmuls,
     tidy,
 )
 from edgebert.targets.errors import EdgebertError, InputError
@@ -220,6 +221,8 @@ def _quantize_dynamic(proto: onnx.ModelProto, scheme: Scheme) -> onnx.ModelProto
                 proto,
                 file,
                 op_types_to_quantize=["MatMul"],
+                # and not those with constants for each head, for which it has no kernel
+                nodes_to_quantize=[node.name for node in stored_matmuls(proto)],
                 per_channel=scheme.per_channel,
                 reduce_range=scheme.reduce_range,
                 weight_type=QuantType.QInt8,
