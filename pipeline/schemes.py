@@ -3,13 +3,14 @@
 A name decodes as in ai-edge-quantizer: `dynamic_wi8c_afp32` is dynamic ranges, weights int8 per
 channel, activations fp32 between the operators (quantized inside them); `static_wi8c_ai8` has
 calibrated int8 activations; `weight_only_*` computes in fp32; `hr` rotates by a Hadamard matrix
-first; `wi7` is int8 in a range of 7 bits, `b128` a scale for every 128 inputs of a channel,
-`token` a scale for every token, `smooth` SmoothQuant first, `trained` ranges that
-quantization-aware training has learned, `mixed` some layers in fp32.
+first; `wi7` is int8 in a range of 7 bits, `b128` a scale for every 128 inputs of a channel, `gptq`
+weights rounded so that their errors make up for each other, `token` a scale for every token,
+`smooth` SmoothQuant first, `trained` ranges that quantization-aware training has learned, `mixed`
+some layers in fp32.
 """
 
 import difflib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from edgebert.targets import Format
@@ -31,13 +32,15 @@ class Scheme:
         calibrated: whether it needs calibration texts.
         trained: whether it needs ranges that quantization-aware training has learned.
         weight_bits: bits of a stored weight.
+        table_bits: bits of an embedding table (ONNX; in TFLite they are the weights').
         description: one line for `edgebert inspect` and the report.
         per_channel: a scale for every output channel of a weight, not one for the matrix (ONNX).
         reduce_range: weights use 7 of their 8 bits: x86 without VNNI adds two products of uint8 and
             int8 in 16 bits, and 2 * 255 * 127 does not fit (ONNX).
         smoothing: strength (alpha) of SmoothQuant before quantizing, 0 for none (ONNX).
-        block_size: inputs of a channel that share a scale, 0 for no blocks (ONNX).
+        block_size: inputs of a channel that share a scale, 0 for no blocks.
         per_token: a scale for every token of an activation, not one for all (ONNX).
+        error_feedback: weights are rounded by GPTQ, which lets the next ones make up for an error.
     """
 
     name: str
@@ -52,6 +55,19 @@ class Scheme:
     smoothing: float = 0.0
     block_size: int = 0
     per_token: bool = False
+    error_feedback: bool = False
+    table_bits: int = 8
+
+
+def _and_gptq(nearest: Scheme) -> tuple[Scheme, Scheme]:
+    """A scheme that rounds weights to the nearest level, and the same with GPTQ."""
+    return nearest, replace(
+        nearest,
+        name=f"{nearest.name}_gptq",
+        description=f"as {nearest.name}, rounded by GPTQ: errors make up for each other",
+        calibrated=True,
+        error_feedback=True,
+    )
 
     @property
     def uses_texts(self) -> bool:
@@ -159,13 +175,26 @@ ONNX = (
         # of rows: later layers round to other integers, and padding changes an answer
         block_size=32,
     ),
-    Scheme(
-        "weight_only_wi4b32",
-        ("onnx",),
-        "onnxruntime",
-        4,
-        "int4 weights with a scale for 32 inputs of a channel; embeddings int8",
-        block_size=32,
+    *_and_gptq(
+        Scheme(
+            "weight_only_wi4b32",
+            ("onnx",),
+            "onnxruntime",
+            4,
+            "int4 weights with a scale for 32 inputs of a channel; embeddings int8",
+            block_size=32,
+        )
+    ),
+    *_and_gptq(
+        Scheme(
+            "weight_only_wi4b128",
+            ("onnx",),
+            "onnxruntime",
+            4,
+            "int4 weights with a scale for 128 inputs of a channel; embeddings int4",
+            block_size=128,
+            table_bits=4,
+        )
     ),
 )
 
@@ -193,6 +222,16 @@ SCHEMES: tuple[Scheme, ...] = (
         "litert",
         8,
         "int8 weights with a scale a channel, computed with in fp32",
+    ),
+    *_and_gptq(
+        Scheme(
+            "dynamic_wi4b64_afp32",
+            ("tflite",),
+            "litert",
+            4,
+            "int4 weights with a scale for 64 inputs of a channel",
+            block_size=64,
+        )
     ),
     Scheme(
         "static_wi8c_ai8",

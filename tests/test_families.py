@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,18 @@ import onnx
 import onnxruntime
 import pytest
 import torch
+from int4_files import widened_onnx
 
 from edgebert.pipeline.artifact import Checkpoint, Model, dotted
 from edgebert.pipeline.families import all_families, find_family
 from edgebert.pipeline.runtimes.onnx_file import all_nodes, duplicates
+from edgebert.pipeline.schemes import find_scheme
+from edgebert.pipeline.stages import onnx_blocks
 from edgebert.pipeline.stages.conformance import sample_inputs
 from edgebert.pipeline.stages.export_onnx import ExportOnnx
 from edgebert.pipeline.stages.load import load_model
 from edgebert.pipeline.stages.onnx_loop import reads
+from edgebert.pipeline.stages.quantize_onnx import QuantizeOnnx
 from edgebert.targets.errors import InputError
 
 TOLERANCE = 1e-5
@@ -145,3 +150,18 @@ def test_nothing_is_stored_or_computed_in_vain(exported: Exported) -> None:
         needed |= reads(node)
         read |= reads(node)
     assert {tensor.name for tensor in proto.graph.initializer} <= read
+
+
+def test_int4(exported: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With blocks and a smallest size that tiny models have."""
+    monkeypatch.setattr(onnx_blocks, "LARGE", 500)
+    checkpoint, fp32 = exported
+    scheme = replace(find_scheme("weight_only_wi4b128", "onnx"), block_size=32)
+    model = QuantizeOnnx(scheme)(checkpoint, fp32, (), tmp_path)
+    assert {"MatMulNBits", "GatherBlockQuantized"} <= set(model.info.operators)
+    wide = onnx.load(model.file)
+    session = onnxruntime.InferenceSession(widened_onnx(wide).SerializeToString())
+    inputs = sample_inputs(checkpoint, 3, 16)
+    expected = session.run(["logits"], {name: x.numpy() for name, x in inputs.items()})[0]
+    # int8 activations are the difference
+    assert np.abs(run(model, inputs) - expected).max() < 0.1 * np.abs(expected).max()

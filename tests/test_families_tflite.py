@@ -1,7 +1,7 @@
 """Every family as TFLite: three lengths in one file give what transformers gives in PyTorch."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 import torch
 from ai_edge_litert.interpreter import Interpreter
+from int4_files import widened_tflite
 
 from edgebert.pipeline.artifact import Checkpoint, Model
 from edgebert.pipeline.families import all_families
 from edgebert.pipeline.runtimes.tflite_file import TfliteFile
 from edgebert.pipeline.runtimes.tflite_versions import newest_versions
 from edgebert.pipeline.schemes import find_scheme
+from edgebert.pipeline.stages import tflite_blocks
 from edgebert.pipeline.stages.export_litert import ExportLitert
 from edgebert.pipeline.stages.load import load_model
 from edgebert.pipeline.stages.quantize_litert import QuantizeLitert
@@ -122,3 +124,26 @@ def test_dynamic_int8(exported: Exported, tmp_path: Path) -> None:
         inputs = make_inputs(exported.checkpoint, length, length // 2)
         reference = expected(exported, inputs)
         assert np.abs(run(interpreter, inputs) - reference).max() < 0.25 * np.abs(reference).max()
+
+
+def test_int4(exported: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With blocks and a smallest size that tiny models have."""
+    monkeypatch.setattr(tflite_blocks, "LARGE", 500)
+    scheme = replace(find_scheme("dynamic_wi4b64_afp32", "tflite"), block_size=32)
+    stage = QuantizeLitert(scheme, rolled=False)
+    model = stage(exported.checkpoint, exported.model, (), tmp_path)
+    assert model.info.operators["FULLY_CONNECTED"] == 14
+    stored = TfliteFile(model.file).stored
+    assert len({tensor.sha256 for tensor in stored}) == len(stored)
+    words = tuple(exported.torch_model.get_input_embeddings().weight.shape)
+    narrow = "int4" if words[1] % 32 == 0 else "int8"  # blocks divide its rows, or not
+    assert narrow in {tensor.dtype for tensor in stored if tensor.shape == words}
+    widened_tflite(exported.model.file, model.file, tmp_path / "wide.tflite")
+    narrow_runtime, wide_runtime = (
+        Interpreter(str(file)) for file in (model.file, tmp_path / "wide.tflite")
+    )
+    for length in LENGTHS:
+        inputs = make_inputs(exported.checkpoint, length, length // 2)
+        wide = run(wide_runtime, inputs)
+        error = np.abs(run(narrow_runtime, inputs) - wide).max()
+        assert error < 0.2 * np.abs(wide).max(), length  # int8 activations are the difference

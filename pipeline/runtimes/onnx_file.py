@@ -20,12 +20,15 @@ SCALE_INPUTS = {
     "QLinearMatMul": (1, 4, 6),
     "MatMulIntegerToFloat": (2, 3),
     "MatMulNBits": (2,),
+    "GatherBlockQuantized": (2,),
 }
 # First onnxruntime with an opset (https://onnxruntime.ai/docs/reference/compatibility.html).
 OPSET_RUNTIME = {17: "1.12", 18: "1.14", 19: "1.15", 20: "1.17", 21: "1.18", 22: "1.21", 23: "1.23"}
 IR_RUNTIME = {8: "1.10", 9: "1.16", 10: "1.18", 11: "1.22", 12: "1.23"}
 # MatMulNBits came with 1.17 for 4 bits; its 8-bit kernels came with 1.22.
 NBITS_RUNTIME = {4: "1.17", 8: "1.22"}
+GATHER_BLOCKS_RUNTIME = "1.20"
+UINT4_IR = 10  # the first version of the format with 4-bit types
 
 
 def load_proto(file: Path) -> onnx.ModelProto:
@@ -48,30 +51,41 @@ def stored_tensors(proto: onnx.ModelProto) -> tuple[StoredTensor, ...]:
     """Every stored tensor, largest first: initializers, and the tensors of Constant nodes."""
     tensors = [*proto.graph.initializer]
     readers: dict[str, str] = {}
+    packed: dict[str, tuple[str, tuple[int, ...]]] = {}
     for node in all_nodes(proto.graph):
         for name in node.input:
             readers.setdefault(name, node.op_type)
+        if node.op_type == "MatMulNBits":
+            packed |= _packed(node)
         tensors += [a.t for a in node.attribute if node.op_type == "Constant" and a.name == "value"]
-    stored = [
-        StoredTensor(
-            tensor.name,
-            TensorProto.DataType.Name(tensor.data_type).lower(),
-            tuple(tensor.dims),
-            numpy_helper.to_array(tensor).nbytes if not tensor.raw_data else len(tensor.raw_data),
-            readers.get(tensor.name, ""),
-        )
-        for tensor in tensors
-    ]
+    stored = []
+    for tensor in tensors:
+        plain = TensorProto.DataType.Name(tensor.data_type).lower(), tuple(tensor.dims)
+        dtype, shape = packed.get(tensor.name, plain)
+        raw = tensor.raw_data
+        size = len(raw) if raw else numpy_helper.to_array(tensor).nbytes
+        stored.append(StoredTensor(tensor.name, dtype, shape, size, readers.get(tensor.name, "")))
     return tuple(sorted(stored, key=lambda tensor: (-tensor.size_bytes, tensor.name)))
 
 
+def _packed(node: onnx.NodeProto) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """What a MatMulNBits reads as bytes: type and shape of its weights and zero points."""
+    values = {a.name: a.i for a in node.attribute}
+    dtype, rows = f"uint{values['bits']}", values["N"]
+    shapes = [(rows, values["K"]), (rows, -(-values["K"] // values["block_size"]))]
+    read = [node.input[1], *node.input[3:4]]  # the zero points may be left out
+    return {name: (dtype, shape) for name, shape in zip(read, shapes, strict=False)}
+
+
 def float_matrices(proto: onnx.ModelProto, larger_than: int = LARGE) -> tuple[StoredTensor, ...]:
-    """Matrices (two or more dimensions over 1) that are stored in floating point."""
+    """Matrices (two or more dimensions over 1) that are stored in floating point; no scales."""
+    scale_names = _scale_names(proto)
     names = {TensorProto.DataType.Name(dtype).lower() for dtype in FLOATS}
     return tuple(
         tensor
         for tensor in stored_tensors(proto)
         if tensor.dtype in names
+        and tensor.name not in scale_names
         and tensor.elements > larger_than
         and sum(d > 1 for d in tensor.shape) > 1
     )
@@ -98,15 +112,19 @@ def scales(proto: onnx.ModelProto) -> dict[str, float]:
     after an int8 Gather it is the operand of a Mul.
     """
     stored = {tensor.name: tensor for tensor in proto.graph.initializer}
-    names = {
-        node.input[index]
-        for node in all_nodes(proto.graph)
-        for index in SCALE_INPUTS.get(node.op_type, ())
-    }
+    names = _scale_names(proto)
     return {
         name: float(np.abs(numpy_helper.to_array(stored[name]).astype(np.float64)).max())
         for name in sorted(stored)
         if name in names or name.endswith("_scale")
+    }
+
+
+def _scale_names(proto: onnx.ModelProto) -> set[str]:
+    return {
+        node.input[index]
+        for node in all_nodes(proto.graph)
+        for index in SCALE_INPUTS.get(node.op_type, ())
     }
 
 
@@ -132,6 +150,12 @@ def operators(proto: onnx.ModelProto) -> dict[str, int]:
     return dict(sorted(found.items()))
 
 
+def required_ir(proto: onnx.ModelProto) -> int:
+    """Lowest version of the format that has the types of the stored tensors."""
+    narrow = any(t.data_type == TensorProto.UINT4 for t in proto.graph.initializer)
+    return UINT4_IR if narrow else 0
+
+
 def minimum_runtime(proto: onnx.ModelProto) -> str:
     """Lowest onnxruntime that reads the IR version and has the opset and contributed operators."""
     opset = next(entry.version for entry in proto.opset_import if entry.domain == "")
@@ -141,6 +165,8 @@ def minimum_runtime(proto: onnx.ModelProto) -> str:
         if node.op_type == "MatMulNBits":
             bits = next(a.i for a in node.attribute if a.name == "bits")
             needed.append(NBITS_RUNTIME[bits])
+        if node.op_type == "GatherBlockQuantized":
+            needed.append(GATHER_BLOCKS_RUNTIME)
     if "" in needed:
         return ""
     return max(needed, key=lambda version: [int(part) for part in version.split(".")])

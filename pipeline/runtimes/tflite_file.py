@@ -10,6 +10,7 @@ from ai_edge_litert.tools import flatbuffer_utils
 
 from edgebert.pipeline.artifact import ModelInfo, TensorSpec
 from edgebert.pipeline.runtimes.stored_tensor import LARGE, StoredTensor
+from edgebert.pipeline.runtimes.tflite_blocks import read_scales
 from edgebert.pipeline.runtimes.tflite_versions import minimum_runtime
 from edgebert.targets.errors import InputError
 
@@ -89,12 +90,13 @@ class TfliteFile:
 
     @property
     def scales(self) -> dict[str, tuple[float, ...]]:
-        """Quantized tensor -> its scales, one or one a channel."""
-        return {
-            text_of(tensor.name): tuple(float(scale) for scale in tensor.quantization.scale)
-            for tensor in self._tensors()
-            if tensor.quantization is not None and tensor.quantization.scale is not None
-        }
+        """Quantized tensor -> its scales: one, one a channel or one a block."""
+        found = {}
+        for graph in self.model.subgraphs:
+            for tensor in graph.tensors:
+                if (scales := read_scales(self.model, graph, tensor)) is not None:
+                    found[text_of(tensor.name)] = tuple(float(scale) for scale in scales)
+        return found
 
     def info(self, scheme: str, max_length: int) -> ModelInfo:
         """Describe the file; a signature is one token length, named `s` and the length.

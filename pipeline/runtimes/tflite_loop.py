@@ -13,6 +13,7 @@ import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
 from edgebert.pipeline.runtimes.repetition import Node, Repetition, find_repetition
+from edgebert.pipeline.runtimes.tflite_blocks import details, read_scales, with_scales
 from edgebert.pipeline.runtimes.tflite_file import shape_of, text_of
 
 SAME_SCALE = 1e-4  # relative: a shared matrix is quantized once a depth, and its scales are rounded
@@ -43,7 +44,7 @@ def _find(model: Any, index: int) -> Repetition | None:
     for number, tensor in enumerate(graph.tensors):
         if model.buffers[tensor.buffer].data is None:
             continue
-        scale = np.array([]) if tensor.quantization is None else tensor.quantization.scale
+        scale = read_scales(model, graph, tensor)
         scale = np.array([]) if scale is None else scale
         known = scales.setdefault(tensor.buffer, [])
         alike = (i for i, other in enumerate(known) if same_scale(other, scale))
@@ -99,7 +100,10 @@ class _Body:
     def take(self, index: int) -> int:
         """The place here of a tensor of the source."""
         if index not in self.places:
-            self.places[index] = self.add(copy.copy(self.source.tensors[index]))
+            tensor = copy.copy(self.source.tensors[index])
+            if (blocks := details(tensor)) is not None:
+                tensor = with_scales(tensor, self.take(blocks.scales))
+            self.places[index] = self.add(tensor)
         return self.places[index]
 
     def add(self, tensor: Any) -> int:
@@ -199,9 +203,14 @@ def make_operator(model: Any, name: str, inputs: list[int], outputs: list[int]) 
 
 def _drop_unused_tensors(model: Any, index: int) -> None:
     graph = model.subgraphs[index]
-    used = {i for op in graph.operators for i in [*op.inputs, *op.outputs]}
-    kept = sorted((used | {*graph.inputs, *graph.outputs}) - {-1})
+    used = {i for op in graph.operators for i in [*op.inputs, *op.outputs]} - {-1}
+    blocks = {i: details(graph.tensors[i]) for i in used}
+    used |= {found.scales for found in blocks.values() if found is not None}
+    kept = sorted(used | {*graph.inputs, *graph.outputs})
     place = {-1: -1} | {old: new for new, old in enumerate(kept)}
+    for i, found in blocks.items():
+        if found is not None:
+            with_scales(graph.tensors[i], place[found.scales])
     graph.tensors = [graph.tensors[i] for i in kept]
     for holder in (graph, *graph.operators):
         holder.inputs = [place[i] for i in holder.inputs]

@@ -9,6 +9,7 @@ import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
 from edgebert.pipeline.runtimes.stored_tensor import LARGE
+from edgebert.pipeline.runtimes.tflite_blocks import details
 from edgebert.pipeline.runtimes.tflite_file import operator_name, shape_of, text_of
 from edgebert.targets.errors import MachineError
 
@@ -139,6 +140,8 @@ def _version_for_weights(name: str, inputs: list[Any]) -> int:
     hybrid = first.type == types.FLOAT32 and weight.type in (types.INT8, types.INT4)
     narrow, per_channel = weight.type == types.INT4, _is_per_channel(weight)
     match name:
+        case "FULLY_CONNECTED" if hybrid and details(weight) is not None:
+            return 14  # for its release: older ones read a scale a block as one a channel
         case "FULLY_CONNECTED" if hybrid:
             return 12 if per_channel else 10 if narrow else 3
         case "EMBEDDING_LOOKUP" if weight.type in (types.INT8, types.INT4):

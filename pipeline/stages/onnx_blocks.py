@@ -1,60 +1,39 @@
-"""Weights in blocks with a scale each, computed by onnxruntime's MatMulNBits."""
+"""Weights in blocks with a scale each: onnxruntime's MatMulNBits and GatherBlockQuantized.
+
+Both are of com.microsoft. 4-bit blocks are asymmetric (16 levels are too few to waste one), 8-bit
+ones symmetric.
+"""
 
 import numpy as np
-import numpy.typing as npt
 import onnx
-from onnx import helper
+from onnx import TensorProto, helper
 
-from edgebert.pipeline.runtimes.stored_tensor import LARGE
-from edgebert.pipeline.stages.onnx_weights import replace_nodes, store, weight
+from edgebert.pipeline.runtimes.stored_tensor import LARGE, layer_name
+from edgebert.pipeline.stages.blocks import Bytes, Levels, pack_nibbles
+from edgebert.pipeline.stages.gptq import Moments, quantize_matrix
+from edgebert.pipeline.stages.onnx_weights import initializers, replace_nodes, store, weight
 
-Array = npt.NDArray[np.float32]
-
-
-def quantize_blocks(
-    value: Array, bits: int, block: int
-) -> tuple[npt.NDArray[np.uint8], Array, npt.NDArray[np.uint8]]:
-    """Blocks along the first dimension of [K, N], laid out as MatMulNBits reads them.
-
-    4-bit blocks are asymmetric (16 levels are too few to waste one), 8-bit ones symmetric.
-
-    Returns:
-        q [N, blocks, block * bits / 8], scales [N * blocks], zero points (packed for 4 bits), with
-        value = (q - zero) * scale. |error| <= scale / 2 at 8 bits; at 4 bits the rounded zero point
-        can cost the ends of a range as much again.
-    """
-    depth, columns = value.shape
-    blocks = -(-depth // block)
-    padded = np.zeros((blocks * block, columns), np.float32)
-    padded[:depth] = value
-    grouped = padded.T.reshape(columns, blocks, block)
-    tiny = np.finfo(np.float32).tiny
-    if bits == 8:
-        largest = np.abs(grouped).max(axis=2)
-        scale = np.where(largest / 127 > tiny, largest / 127, 1).astype(np.float32)
-        q = np.clip(np.rint(grouped / scale[..., None]), -127, 127) + 128
-        zero = np.full((columns, blocks), 128, np.uint8)
-        return q.astype(np.uint8), scale.reshape(-1), zero.reshape(-1)
-    low = np.minimum(grouped.min(axis=2), 0)
-    high = np.maximum(grouped.max(axis=2), 0)
-    scale = np.where((high - low) / 15 > tiny, (high - low) / 15, 1).astype(np.float32)
-    zero = np.clip(np.rint(-low / scale), 0, 15).astype(np.uint8)
-    q = np.clip(np.rint(grouped / scale[..., None]) + zero[..., None], 0, 15).astype(np.uint8)
-    return pack_nibbles(q), scale.reshape(-1), pack_nibbles(zero)
+TABLE_BLOCK = 64
 
 
-def pack_nibbles(value: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Two 4-bit numbers a byte along the last dimension, the first one in the low half."""
-    if value.shape[-1] % 2:
-        value = np.concatenate([value, np.zeros_like(value[..., :1])], axis=-1)
-    return (value[..., ::2] | value[..., 1::2] << 4).astype(np.uint8)
+def block_levels(bits: int, block: int) -> Levels:
+    """What a block of an ONNX file can hold."""
+    return Levels(bits, block, symmetric=bits == 8)
 
 
-def matmuls_to_blocks(proto: onnx.ModelProto, bits: int, block: int) -> None:
-    """Turn MatMul with a stored matrix into onnxruntime's MatMulNBits (com.microsoft).
+def matmuls_to_blocks(
+    proto: onnx.ModelProto, bits: int, block: int, moments: Moments | None = None
+) -> None:
+    """Turn MatMul with a stored matrix into onnxruntime's MatMulNBits.
 
     `accuracy_level` 4 lets it compute with int8 activations, quantized by block and row as it runs;
     the attribute travels with the file, so that no session option has to be set on the device.
+
+    Args:
+        proto: the fp32 graph; changed in place.
+        bits: 4 or 8.
+        block: inputs of a channel that share a scale.
+        moments: of the layers' inputs, to round with (gptq.py); None rounds to the nearest.
     """
     nodes = []
     for node in proto.graph.node:
@@ -63,15 +42,16 @@ def matmuls_to_blocks(proto: onnx.ModelProto, bits: int, block: int) -> None:
             nodes.append(node)
             continue
         name = node.input[1]
-        q, scale, zero = quantize_blocks(matrix, bits, block)
-        inputs = [
-            node.input[0],
-            store(proto, f"{name}_q{bits}", q),
-            store(proto, f"{name}_scale", scale),
-        ]
-        if bits < 8:  # 128 is the operator's own zero point for 8 bits
-            inputs.append(store(proto, f"{name}_zero", zero.reshape(-1)))
         depth, columns = matrix.shape
+        if f"{name}_q{bits}" not in initializers(proto):  # depths share it
+            seen = (moments or {}).get(layer_name(name))
+            blocks = quantize_matrix(matrix.T, block_levels(bits, block), seen)
+            store(proto, f"{name}_q{bits}", pack_nibbles(blocks.q) if bits == 4 else blocks.q)
+            store(proto, f"{name}_scale", blocks.scale.reshape(-1))
+            store(proto, f"{name}_zero", pack_nibbles(blocks.zero).reshape(-1))
+        inputs = [node.input[0], f"{name}_q{bits}", f"{name}_scale"]
+        if bits == 4:  # 128 is the operator's own zero point for 8 bits
+            inputs.append(f"{name}_zero")
         nodes.append(
             helper.make_node(
                 "MatMulNBits",
@@ -87,3 +67,48 @@ def matmuls_to_blocks(proto: onnx.ModelProto, bits: int, block: int) -> None:
             )
         )
     replace_nodes(proto, nodes)
+
+
+def embeddings_to_int4(proto: onnx.ModelProto) -> None:
+    """Store tables that Gather reads in 4 bits; only the rows that are read are widened.
+
+    A third of an ALBERT is its table, and no error feedback reaches it: its blocks are short, and
+    their scales fp16. GatherBlockQuantized takes 4 bits as uint4 since onnxruntime 1.20, packed in
+    uint8 only after 1.22.
+    """
+    levels = Levels(4, TABLE_BLOCK, symmetric=False, half_scales=True)
+    nodes = []
+    for node in proto.graph.node:
+        table = weight(proto, node.input[0]) if node.op_type == "Gather" else None
+        axis = next((a.i for a in node.attribute if a.name == "axis"), 0)
+        if table is None or axis != 0 or table.size <= LARGE:
+            nodes.append(node)
+            continue
+        name = node.input[0]
+        if f"{name}_q4" not in initializers(proto):
+            blocks = levels.quantize(table)
+            rows, columns = table.shape
+            _store_uint4(proto, f"{name}_q4", blocks.q.reshape(rows, -1)[:, :columns])
+            store(proto, f"{name}_scale", blocks.scale.astype(np.float16))
+            _store_uint4(proto, f"{name}_zero", blocks.zero)
+        half, out = f"{node.output[0]}_half", node.output[0]
+        nodes += [
+            helper.make_node(
+                "GatherBlockQuantized",
+                [f"{name}_q4", node.input[1], f"{name}_scale", f"{name}_zero"],
+                [half],
+                node.name,
+                domain="com.microsoft",
+                gather_axis=0,
+                quantize_axis=1,
+                block_size=levels.block,
+            ),
+            helper.make_node("Cast", [half], [out], f"{node.name}_cast", to=TensorProto.FLOAT),
+        ]
+    replace_nodes(proto, nodes)
+
+
+def _store_uint4(proto: onnx.ModelProto, name: str, value: Bytes) -> None:
+    packed = pack_nibbles(np.ravel(value)).tobytes()
+    tensor = helper.make_tensor(name, TensorProto.UINT4, value.shape, packed, raw=True)
+    proto.graph.initializer.append(tensor)

@@ -92,6 +92,8 @@ class QuantizeLitert:
             quantize_file(fp32.file, RECIPES[self.scheme.name](), file)
         tflite = TfliteFile(file)
         kept = self._restore(checkpoint, fp32, tflite.model) if self.fp32_layers else set()
+        if self.scheme.block_size:
+            self._store_in_blocks(checkpoint, fp32, calibration, tflite.model)
         float_outputs(tflite.model)
         widen_left_operands(tflite.model)
         store_in_int8(tflite.model, kept)
@@ -137,6 +139,21 @@ class QuantizeLitert:
             write_tflite(after, file)
             yield layer, file
 
+    def _store_in_blocks(
+        self, checkpoint: Checkpoint, fp32: Model, calibration: Sequence[TokenRow], quantized: Any
+    ) -> None:
+        from edgebert.pipeline.runtimes.tflite_file import TfliteFile
+        from edgebert.pipeline.stages.gptq import input_moments
+        from edgebert.pipeline.stages.tflite_blocks import store_in_blocks
+        from edgebert.pipeline.stages.tflite_mixed import find_layers
+
+        before = TfliteFile(fp32.file).model
+        layers, moments = None, None
+        if self.scheme.error_feedback:
+            layers = find_layers(before, checkpoint)
+            moments = input_moments(checkpoint, calibration)
+        store_in_blocks(before, quantized, self.scheme.block_size, layers, moments)
+
     def _restore(self, checkpoint: Checkpoint, fp32: Model, quantized: Any) -> set[bytes]:
         """Put the layers that stay in fp32 back; the bytes of their matrices."""
         from edgebert.pipeline.runtimes.tflite_file import TfliteFile
@@ -181,9 +198,14 @@ RECIPES: dict[str, Any] = {
     "dynamic_wi8t_afp32": lambda: _dynamic("TENSORWISE"),
     "dynamic_wi8c_hr_afp32": lambda: _dynamic(hadamard=True),
     "weight_only_wi8c_afp32": _weight_only,
+    # int8 for what then becomes no int4 block
+    "dynamic_wi4b64_afp32": _dynamic,
+    "dynamic_wi4b64_afp32_gptq": _dynamic,
 }
 
 
+# Types of a large matrix; fp16 is for the scales of blocks, no operator reads it.
+STORED = ("int8", "int4", "float16")
 # With these ranges the quantizer changes stored tensors and nothing else.
 MIXABLE = ("dynamic_wi8c_afp32", "dynamic_wi8t_afp32")
 
@@ -241,7 +263,7 @@ def check_stored(tflite: Any, scheme: Scheme, fp32_sha256: Collection[str] = ())
     left = [
         t
         for t in tflite.stored
-        if t.is_large and t.dtype not in ("int8", "int4") and t.sha256 not in fp32_sha256
+        if t.is_large and t.dtype not in STORED and t.sha256 not in fp32_sha256
     ]
     if left:
         sizes = ", ".join(f"{t.dtype} {t.shape}" for t in left[:3])

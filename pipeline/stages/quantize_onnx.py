@@ -1,8 +1,8 @@
 """Quantize an exported ONNX model by a named scheme.
 
-Every int8 scheme: the head as MatMul, the scheme's own treatment of the MatMuls, embedding tables
-as int8 rows, whatever is still large in fp32 stored as int8, equal tensors stored once; then the
-result is held to that.
+Every integer scheme: the head as MatMul, the scheme's own treatment of the MatMuls, embedding
+tables as int8 rows or int4 blocks, whatever is still large in fp32 stored as int8, equal tensors
+stored once; then the result is held to that.
 """
 
 import tempfile
@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 
 from edgebert.pipeline.artifact import Checkpoint, Model, TokenRow
-from edgebert.pipeline.runtimes.onnx_file import check_int8, describe, load_proto
+from edgebert.pipeline.runtimes.onnx_file import check_int8, describe, load_proto, required_ir
 from edgebert.pipeline.runtimes.onnx_size import save_onnx
 from edgebert.pipeline.runtimes.stored_tensor import Layer
 from edgebert.pipeline.schemes import Scheme, SchemeError, mixed_name
@@ -81,7 +81,7 @@ class QuantizeOnnx:
             store_rest_int8(proto, self.fp32_layers)
         onnx_graph.strip(proto)
         onnx_graph.store_once(proto)
-        proto.ir_version = fp32_proto.ir_version
+        proto.ir_version = max(fp32_proto.ir_version, required_ir(proto))
         if self.scheme.tool != "cast":
             check_int8(proto, where, self.fp32_layers)
         onnx_loop.roll(proto)
@@ -128,7 +128,7 @@ class QuantizeOnnx:
         rows = (calibration or random_rows(checkpoint)) if self.scheme.uses_texts else ()
         feeds = [_feed(row, names) for row in rows]
         try:
-            return self._apply(checkpoint, proto, feeds)
+            return self._apply(checkpoint, proto, calibration, feeds)
         except (EdgebertError, OSError, MemoryError):  # a full disk is no fault of the scheme
             raise
         except Exception as error:  # the tools raise types of their own, bare Exception among them
@@ -138,7 +138,11 @@ class QuantizeOnnx:
             ) from error
 
     def _apply(
-        self, checkpoint: Checkpoint, proto: onnx.ModelProto, feeds: list[Feed]
+        self,
+        checkpoint: Checkpoint,
+        proto: onnx.ModelProto,
+        calibration: Sequence[TokenRow],
+        feeds: list[Feed],
     ) -> tuple[onnx.ModelProto, onnx.ModelProto]:
         scheme = self.scheme
         tidy(proto)
@@ -155,9 +159,13 @@ class QuantizeOnnx:
         fp32 = onnx.ModelProto()
         fp32.CopyFrom(proto)
         if scheme.block_size:
-            from edgebert.pipeline.stages.onnx_blocks import matmuls_to_blocks
+            from edgebert.pipeline.stages.gptq import input_moments
+            from edgebert.pipeline.stages.onnx_blocks import embeddings_to_int4, matmuls_to_blocks
 
-            matmuls_to_blocks(proto, scheme.weight_bits, scheme.block_size)
+            moments = input_moments(checkpoint, calibration) if scheme.error_feedback else None
+            matmuls_to_blocks(proto, scheme.weight_bits, scheme.block_size, moments)
+            if scheme.table_bits == 4:
+                embeddings_to_int4(proto)
         elif scheme.per_token:
             from edgebert.pipeline.stages.onnx_tokens import quantize_tokens
 
