@@ -58,6 +58,11 @@ class Scheme:
     error_feedback: bool = False
     table_bits: int = 8
 
+    @property
+    def uses_texts(self) -> bool:
+        """Whether calibration texts change the result; random tokens do where none are needed."""
+        return self.calibrated or self.smoothing > 0
+
 
 def _and_gptq(nearest: Scheme) -> tuple[Scheme, Scheme]:
     """A scheme that rounds weights to the nearest level, and the same with GPTQ."""
@@ -68,11 +73,6 @@ def _and_gptq(nearest: Scheme) -> tuple[Scheme, Scheme]:
         calibrated=True,
         error_feedback=True,
     )
-
-    @property
-    def uses_texts(self) -> bool:
-        """Whether calibration texts change the result; random tokens do where none are needed."""
-        return self.calibrated or self.smoothing > 0
 
 
 ONNX = (
