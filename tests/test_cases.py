@@ -30,7 +30,7 @@ CASES: dict[str, dict[str, tuple[str, ...]]] = {
         "quantize_onnx": ("test_albert_layer_is_stored_once",),
     },
     "a tied embedding is stored twice, or a language model's head comes along": {
-        "export_onnx": ("test_a_language_model_head_in_the_weights_stays_out",)
+        "unused_weights": ("test_a_tied_language_model_head",)
     },
     "a student that shares tensors cannot be saved": {
         "distill": ("test_a_layer_used_at_two_depths_survives_training_and_saving",)

@@ -16,7 +16,7 @@ from edgebert.pipeline.families import all_families
 from edgebert.pipeline.runtimes.tflite_file import TfliteFile
 from edgebert.pipeline.runtimes.tflite_versions import newest_versions
 from edgebert.pipeline.schemes import find_scheme
-from edgebert.pipeline.stages import tflite_blocks
+from edgebert.pipeline.stages import quantize_litert, tflite_blocks
 from edgebert.pipeline.stages.export_litert import ExportLitert
 from edgebert.pipeline.stages.load import load_model
 from edgebert.pipeline.stages.quantize_litert import QuantizeLitert
@@ -128,7 +128,8 @@ def test_dynamic_int8(exported: Exported, tmp_path: Path) -> None:
 
 def test_int4(exported: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With blocks and a smallest size that tiny models have."""
-    monkeypatch.setattr(tflite_blocks, "LARGE", 500)
+    for module in (tflite_blocks, quantize_litert):
+        monkeypatch.setattr(module, "LARGE", 500)
     scheme = replace(find_scheme("dynamic_wi4b64_afp32", "tflite"), block_size=32)
     stage = QuantizeLitert(scheme, rolled=False)
     model = stage(exported.checkpoint, exported.model, (), tmp_path)
