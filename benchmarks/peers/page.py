@@ -133,6 +133,9 @@ def plot(entries: Sequence[Entry]) -> None:
         shown = [e for e in entries if e.subject == subject and not e.error][::-1]
         colors = ["#c2410c" if entry.maker == OURS else "#94a3b8" for entry in shown]
         for index, (axis, column) in enumerate(zip(row, panels, strict=True)):
+            if all(column.value(entry) is None for entry in shown):
+                axis.set_visible(False)
+                continue
             values = [column.value(entry) or 0.0 for entry in shown]
             axis.barh(range(len(shown)), values, color=colors)
             names = [name_of(entry) for entry in shown] if index == 0 else []
