@@ -1,4 +1,4 @@
-"""Families whose attention is not that of BERT, quantized at sizes that leave nothing in fp32."""
+"""Families that are not built like BERT, quantized at sizes that leave nothing in fp32."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -22,10 +22,11 @@ BERT_SIZES = {"hidden_size": 128, "num_attention_heads": 4, "intermediate_size":
 SIZES: dict[str, dict[str, int]] = {
     "convbert": {**BERT_SIZES, "embedding_size": 128},
     "deberta-v2": {**BERT_SIZES, "position_buckets": 64, "max_position_embeddings": 128},
+    "mobilebert": {**BERT_SIZES, "embedding_size": 128, "intra_bottleneck_size": 128},
     "xlnet": {"d_model": 128, "n_head": 4, "d_inner": 256},
 }
 # Stored matrices of a layer, and of the head.
-PRODUCTS = {"convbert": (8, 2), "deberta-v2": (6, 2), "xlnet": (7, 2)}
+PRODUCTS = {"convbert": (8, 2), "deberta-v2": (6, 2), "mobilebert": (16, 1), "xlnet": (7, 2)}
 
 
 @pytest.fixture(scope="module", params=SIZES)

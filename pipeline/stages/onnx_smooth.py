@@ -81,6 +81,8 @@ def smooth(
     """
     given = {node.output[0] for node in proto.graph.node if producer in ("", node.op_type)}
     groups = [group for group in _groups(proto) if group.activations & given]
+    if not groups:  # MobileBERT has no LayerNormalization
+        return
     names = [name for group in groups for name in group.activations]
     maxima = channel_maxima(proto, names, feeds)
     scaled: dict[str, str] = {}
