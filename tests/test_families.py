@@ -17,7 +17,7 @@ from edgebert.pipeline.artifact import Checkpoint, Model, dotted
 from edgebert.pipeline.families import all_families, find_family
 from edgebert.pipeline.runtimes.onnx_file import all_nodes, duplicates
 from edgebert.pipeline.schemes import find_scheme
-from edgebert.pipeline.stages import onnx_blocks
+from edgebert.pipeline.stages import onnx_weights
 from edgebert.pipeline.stages.conformance import sample_inputs
 from edgebert.pipeline.stages.export_onnx import ExportOnnx
 from edgebert.pipeline.stages.load import load_model
@@ -154,7 +154,7 @@ def test_nothing_is_stored_or_computed_in_vain(exported: Exported) -> None:
 
 def test_int4(exported: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With blocks and a smallest size that tiny models have."""
-    monkeypatch.setattr(onnx_blocks, "LARGE", 500)
+    monkeypatch.setattr(onnx_weights, "LARGE", 500)
     checkpoint, fp32 = exported
     scheme = replace(find_scheme("weight_only_wi4b128", "onnx"), block_size=32)
     model = QuantizeOnnx(scheme)(checkpoint, fp32, (), tmp_path)

@@ -54,8 +54,7 @@ class ExportOnnx:
         with tempfile.TemporaryDirectory(dir=out) as work:
             raw, folded = Path(work) / "raw.onnx", Path(work) / "folded.onnx"
             _trace(module, checkpoint, max(EXPORTER_OPSETS[0], self._opset), raw)
-            onnx_graph.fold_constants(raw, folded)
-            graph = onnx.load(folded)
+            graph = onnx_graph.fold_constants(raw, folded)
         graph = self._limit(graph)
         onnx_graph.copy_dimensions(graph)
         onnx_graph.strip(graph)

@@ -8,10 +8,16 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from edgebert.pipeline.runtimes.stored_tensor import LARGE, layer_name
+from edgebert.pipeline.runtimes.stored_tensor import layer_name
 from edgebert.pipeline.stages.blocks import Bytes, Levels, pack_nibbles
 from edgebert.pipeline.stages.gptq import Moments, quantize_matrix
-from edgebert.pipeline.stages.onnx_weights import initializers, replace_nodes, store, weight
+from edgebert.pipeline.stages.onnx_weights import (
+    initializers,
+    replace_nodes,
+    store,
+    stored_matrix,
+    stored_table,
+)
 
 TABLE_BLOCK = 64
 
@@ -37,8 +43,8 @@ def matmuls_to_blocks(
     """
     nodes = []
     for node in proto.graph.node:
-        matrix = weight(proto, node.input[1]) if node.op_type == "MatMul" else None
-        if matrix is None or matrix.size <= LARGE:
+        matrix = stored_matrix(proto, node)
+        if matrix is None:
             nodes.append(node)
             continue
         name = node.input[1]
@@ -79,9 +85,8 @@ def embeddings_to_int4(proto: onnx.ModelProto) -> None:
     levels = Levels(4, TABLE_BLOCK, symmetric=False, half_scales=True)
     nodes = []
     for node in proto.graph.node:
-        table = weight(proto, node.input[0]) if node.op_type == "Gather" else None
-        axis = next((a.i for a in node.attribute if a.name == "axis"), 0)
-        if table is None or axis != 0 or table.size <= LARGE:
+        table = stored_table(proto, node)
+        if table is None:
             nodes.append(node)
             continue
         name = node.input[0]

@@ -17,8 +17,12 @@ from edgebert.pipeline.runtimes.onnx_size import without_weights
 IR_OF_OPSET = {15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11}
 
 
-def fold_constants(source: Path, target: Path) -> None:
-    """Compute what does not depend on the inputs, ALBERT's transposed weights above all."""
+def fold_constants(source: Path, target: Path) -> Any:
+    """Compute what does not depend on the inputs, ALBERT's transposed weights above all.
+
+    Returns:
+        the graph, with its weights, which onnxruntime left in `target`.
+    """
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     options.optimized_model_filepath = str(target)
@@ -28,13 +32,13 @@ def fold_constants(source: Path, target: Path) -> None:
             "session.optimized_model_external_initializers_file_name", f"{target.name}.data"
         )
     onnxruntime.InferenceSession(str(source), options, providers=["CPUExecutionProvider"])
-    folded = onnx.load(target, load_external_data=False)
+    folded = onnx.load(target)
     for node in folded.graph.node:
         # Written at its default where weights are external; opsets below 18 do not know it.
         kept = [a for a in node.attribute if (a.name, a.i) != ("noop_with_empty_axes", 0)]
         del node.attribute[:]
         node.attribute.extend(kept)
-    target.write_bytes(folded.SerializeToString())
+    return folded
 
 
 def copy_dimensions(model: Any) -> None:

@@ -16,12 +16,11 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from edgebert.pipeline.runtimes.stored_tensor import LARGE
 from edgebert.pipeline.stages.onnx_weights import (
     quantize_symmetric,
     replace_nodes,
     store,
-    weight,
+    stored_matrix,
 )
 
 LEVELS = 255  # of uint8, above the lowest
@@ -42,8 +41,8 @@ def quantize_tokens(proto: onnx.ModelProto, weight_bits: int = 8) -> None:
     nodes: list[onnx.NodeProto] = []
     quantized: set[str] = set()
     for node in proto.graph.node:
-        matrix = weight(proto, node.input[1]) if node.op_type == "MatMul" else None
-        if matrix is None or matrix.size <= LARGE:
+        matrix = stored_matrix(proto, node)
+        if matrix is None:
             nodes.append(node)
             continue
         x, name, out = node.input[0], node.input[1], node.output[0]

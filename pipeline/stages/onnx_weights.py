@@ -33,6 +33,12 @@ def weight(proto: onnx.ModelProto, name: str) -> Array | None:
     return matrix
 
 
+def stored_matrix(proto: onnx.ModelProto, node: onnx.NodeProto) -> Array | None:
+    """The large matrix [inputs, outputs] that a MatMul multiplies by; None for any other node."""
+    matrix = weight(proto, node.input[1]) if node.op_type == "MatMul" else None
+    return None if matrix is None or matrix.size <= LARGE else matrix
+
+
 def stored_matmuls(proto: onnx.ModelProto) -> list[onnx.NodeProto]:
     """The MatMuls whose second operand is a stored fp32 matrix."""
     return [
@@ -129,13 +135,19 @@ def quantize_symmetric(
     return q, scale
 
 
+def stored_table(proto: onnx.ModelProto, node: onnx.NodeProto) -> Array | None:
+    """The large table [rows, columns] that a Gather takes rows of; None for any other node."""
+    table = weight(proto, node.input[0]) if node.op_type == "Gather" else None
+    axis = next((a.i for a in node.attribute if a.name == "axis"), 0)
+    return None if table is None or axis != 0 or table.size <= LARGE else table
+
+
 def embeddings_to_int8(proto: onnx.ModelProto) -> None:
     """Store tables that Gather reads as int8 with a scale a row; only the rows read are widened."""
     nodes = []
     for node in proto.graph.node:
-        table = weight(proto, node.input[0]) if node.op_type == "Gather" else None
-        axis = next((a.i for a in node.attribute if a.name == "axis"), 0)
-        if table is None or axis != 0 or table.size <= LARGE:
+        table = stored_table(proto, node)
+        if table is None:
             nodes.append(node)
             continue
         name, ids, out = node.input[0], node.input[1], node.output[0]
